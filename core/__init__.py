@@ -1,0 +1,1 @@
+"""The compiler: pure functions from a request and its candidates to a bundle or a failure."""

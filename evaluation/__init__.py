@@ -1,0 +1,1 @@
+"""Evaluation of packers: fixtures, ladder, ablations, oracle, metrics, benches."""

@@ -1,0 +1,1 @@
+"""Stores that candidates come from: memory, entity graph, documents, artifacts."""
