@@ -134,9 +134,10 @@ def test_residual_token_under_every_permutation(name: str) -> None:
     assert len(results) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_command_line_says_the_same(name: str) -> None:
-    command = [sys.executable, "-m", "loadmaster.cli", "compile", REQUESTS / f"{name}.json"]
+    command = [sys.executable, "-m", "loadmaster.cli", "compile", str(REQUESTS / f"{name}.json")]
     run = subprocess.run(command, capture_output=True, check=False)
     result = compile_file(name)
     assert run.returncode == EXIT[result["status"]], run.stderr.decode()
