@@ -144,6 +144,10 @@ def test_command_line_says_the_same(name: str) -> None:
     assert json.loads(run.stdout) == json.loads(encode(result))
 
 
+def test_roomy_case_says_why_it_stops() -> None:
+    assert compile_file("12-roomy-and-it-stops")["tokens"]["slack_reason"]
+
+
 def test_getting_started_shows_a_bit_of_everything() -> None:
     result = compile_file("getting-started")
     assert result["status"] == "bundle"
