@@ -1,0 +1,142 @@
+"""Who pays: which layer a bundle's tokens are charged to, and what each layer could use.
+
+A unit's whole marginal cost is charged to the layer of its lead, dependencies included. What a
+must-have without a layer brings in is standing content, unless it has a layer of its own. Shared
+parts are charged once, to the first that needs them: units without a layer, then by declared layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from loadmaster.core.pool import Pool
+from loadmaster.core.profiles import Profile
+from loadmaster.core.search import Picks, cheapest
+
+STANDING, TASK = "", " task"
+"""Accounts that are no layer; a layer's name is never empty and these are never shown."""
+
+
+def charge_to(pool: Pool, musts: Iterable[int], picks: Picks) -> dict[int, str]:
+    """Give the account that each candidate of a must-have bundle is charged to."""
+    leads = sorted({pool.lead(index) for index in musts if index in picks}, key=lambda lead: _turn(pool, lead))
+    account: dict[int, str] = {}
+    for lead in leads:
+        for member in pool.unit(lead):
+            account[member] = _account(pool, lead, member)
+    for lead in leads:
+        stack = [need for member in pool.unit(lead) for need in _wanted(pool, member, picks)]
+        while stack:
+            index = stack.pop()
+            if index not in account and index in picks:
+                account[index] = _account(pool, lead, index)
+                stack.extend(pool.members.get(index, ()))
+                stack.extend(_wanted(pool, index, picks))
+    return account
+
+
+def _wanted(pool: Pool, index: int, picks: Picks) -> tuple[int, ...]:
+    return pool.needs.get(index, ()) + pool.form_needs.get((index, picks[index]), ())
+
+
+def _turn(pool: Pool, lead: int) -> tuple[int, bool, int]:
+    item = pool.items[lead]
+    return pool.rank_of_layer(item.layer), item.section == "task", lead
+
+
+def _account(pool: Pool, lead: int, index: int) -> str:
+    layer = pool.items[lead].layer or pool.items[index].layer
+    if layer is not None:
+        return layer
+    return TASK if pool.items[lead].section == "task" else STANDING
+
+
+def totals(pool: Pool, picks: Picks, account: Mapping[int, str]) -> dict[str, int]:
+    """Sum what each account is charged."""
+    sums: dict[str, int] = {}
+    for index, place in picks.items():
+        payer = account[index]
+        sums[payer] = sums.get(payer, 0) + pool.cost[index][place]
+    return sums
+
+
+def eligible_units(pool: Pool, profile: Profile) -> list[int]:
+    """Give the leads of the layered units whose wants count: must-haves, and what is relevant enough."""
+    least = profile.min_relevance
+    return [
+        index
+        for index in pool.live
+        if pool.items[index].layer is not None
+        and (index not in pool.members or pool.lead(index) == index)
+        and (not least or pool.unit_bands[index] <= 1 or pool.items[index].candidate.relevance >= least)
+    ]
+
+
+def wants(
+    pool: Pool, leads: Sequence[int], free: Mapping[int, str], layers: Iterable[str]
+) -> dict[str, int]:
+    """Give what each layer's units would cost at their richest forms with closures, shared parts once.
+
+    Args:
+        pool: What may be chosen.
+        leads: The units that count.
+        free: What is in the bundle, by who pays for it: free for every layer but its payer.
+        layers: The layers to report.
+    """
+    total = dict.fromkeys(layers, 0)
+    counted: dict[str, set[int]] = {layer: set() for layer in total}
+    items, cost = pool.items, pool.cost
+    for lead in leads:
+        layer = items[lead].layer
+        if layer is None or layer not in total:
+            continue
+        simple = lead not in pool.members and lead not in pool.needs and (lead, 0) not in pool.form_needs
+        if simple and (lead not in free or free[lead] == layer):
+            if lead not in counted[layer]:
+                counted[layer].add(lead)
+                total[layer] += cost[lead][0]
+            continue
+        elsewhere = frozenset(index for index, payer in free.items() if payer != layer)
+        there = elsewhere | counted[layer]
+        unit = [index for index in pool.unit(lead) if index not in there]
+        if unit:
+            picks = cheapest(pool, unit, there, fixed=dict.fromkeys(unit, 0)).picks
+            total[layer] += sum(cost[index][place] for index, place in picks.items())
+            counted[layer].update(picks)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Floors:
+    """The layers' floors against fixed wants: what must be reserved beyond what must-haves hold."""
+
+    layers: tuple[tuple[str, Fraction, Fraction, int], ...]
+
+    @classmethod
+    def of(cls, profile: Profile, wanted: Mapping[str, int]) -> Floors:
+        """Collect the floors that are above nothing and are wanted."""
+        return cls(
+            tuple(
+                (layer, Fraction(rule.floor.tokens), rule.floor.share or Fraction(0), wanted[layer])
+                for layer, rule in sorted(profile.layers.items())
+                if wanted.get(layer) and (rule.floor.tokens or rule.floor.share)
+            )
+        )
+
+    def without(self, layer: str) -> Floors:
+        """Give the floors without one layer's."""
+        return Floors(tuple(floor for floor in self.layers if floor[0] != layer))
+
+    def needed(self, capacity: int, charged: Mapping[str, int]) -> int | Fraction:
+        """Give what must-haves and floors need together: the figure that must not exceed the capacity."""
+        held = sum(charged.values())
+        if not self.layers:
+            return held
+        base = capacity - charged.get(STANDING, 0) - charged.get(TASK, 0)
+        total = Fraction(held)
+        for layer, tokens, share, wanted in self.layers:
+            floor = min(tokens + share * max(base, 0), Fraction(wanted))
+            total += max(Fraction(0), floor - charged.get(layer, 0))
+        return int(total) if total.denominator == 1 else total

@@ -1,0 +1,138 @@
+"""The bundle while it is being filled: what is in, in which form, why, and who pays for it.
+
+Every token is paid by one account: a layer, standing content or the task. What leaves is refunded
+to whoever paid, so the accounts always sum to the total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from loadmaster.core.accounts import STANDING
+from loadmaster.core.pool import Pool
+from loadmaster.core.search import cheapest
+
+
+class Move(NamedTuple):
+    """A change to the bundle: forms that enter or change, what leaves, and what that costs in all."""
+
+    delta: int
+    picks: Mapping[int, int]
+    gone: frozenset[int] = frozenset()
+
+
+_NOTHING: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True)
+class Ledger:
+    """A bundle under construction; `move` prices a change and `apply` makes it."""
+
+    pool: Pool
+    place: dict[int, int] = field(default_factory=dict)
+    paid: dict[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    held: dict[str, int] = field(default_factory=dict)
+    roots: dict[int, None] = field(default_factory=dict)
+    total: int = 0
+
+    @classmethod
+    def start(cls, pool: Pool, musts: Iterable[int], picks: Mapping[int, int], account: Mapping[int, str]) -> Ledger:
+        """Open the ledger with the must-haves and their dependencies."""
+        ledger = cls(pool, held={STANDING: pool.priming}, total=pool.priming)
+        ledger.roots = dict.fromkeys(musts)
+        for index, place in picks.items():
+            ledger.place[index] = place
+            ledger._pay(index, account[index], pool.cost[index][place])
+        return ledger
+
+    def copy(self) -> Ledger:
+        """Give a ledger that can change without changing this one."""
+        return Ledger(self.pool, dict(self.place), dict(self.paid), dict(self.held), dict(self.roots), self.total)
+
+    def move(self, forms: Mapping[int, int]) -> Move:
+        """Price bringing a unit into these forms, with whatever they need and without what nobody needs then."""
+        pool, place = self.pool, self.place
+        changed = {index: wanted for index, wanted in forms.items() if place.get(index) != wanted}
+        if not changed:
+            return Move(0, {})
+        fresh = not any(index in place for index in changed)
+        if fresh and len(changed) == 1:
+            ((index, wanted),) = changed.items()
+            if index not in pool.needs and (index, wanted) not in pool.form_needs:
+                return Move(pool.cost[index][wanted], changed)
+        have = place if fresh else {index: at for index, at in place.items() if index not in changed}
+        picks = cheapest(pool, changed, have, fixed=changed).picks
+        delta = sum(pool.cost[index][at] for index, at in picks.items())
+        if fresh:
+            return Move(delta, picks)
+        delta -= sum(pool.cost[index][place[index]] for index in changed if index in place)
+        gone = self._unneeded({**place, **picks}, [*self.roots, *forms]) if self._may_release(changed) else _NOTHING
+        return Move(delta - sum(pool.cost[index][place[index]] for index in gone), picks, gone)
+
+    def _may_release(self, changed: Iterable[int]) -> bool:
+        return any(index in self.place and (index, self.place[index]) in self.pool.form_needs for index in changed)
+
+    def _unneeded(self, place: Mapping[int, int], roots: Iterable[int]) -> frozenset[int]:
+        pool = self.pool
+        reached: set[int] = set()
+        stack = list(roots)
+        while stack:
+            index = stack.pop()
+            if index in reached:
+                continue
+            reached.add(index)
+            stack.extend(pool.members.get(index, ()))
+            stack.extend(pool.needs.get(index, ()))
+            stack.extend(pool.form_needs.get((index, place[index]), ()))
+        return frozenset(place) - reached
+
+    def apply(self, move: Move, roots: Iterable[int], account: str) -> list[int]:
+        """Make a move on behalf of a unit; gives what entered, ascending."""
+        entered = []
+        for index, wanted in move.picks.items():
+            cost = self.pool.cost[index][wanted]
+            if index in self.place:
+                self._reprice(index, account, cost)
+            else:
+                entered.append(index)
+                self._pay(index, account, cost)
+            self.place[index] = wanted
+        for index in sorted(move.gone):
+            self._refund(index)
+            del self.place[index]
+        self.roots.update(dict.fromkeys(roots))
+        return sorted(entered)
+
+    def remove(self, unit: Iterable[int]) -> frozenset[int]:
+        """Take a unit out, with what only it needed; gives what left."""
+        for index in unit:
+            self.roots.pop(index, None)
+        gone = self._unneeded(self.place, list(self.roots))
+        for index in gone:
+            self._refund(index)
+            del self.place[index]
+        return gone
+
+    def _pay(self, index: int, account: str, cost: int) -> None:
+        self.paid[index] = (*self.paid.get(index, ()), (account, cost))
+        self.held[account] = self.held.get(account, 0) + cost
+        self.total += cost
+
+    def _refund(self, index: int) -> None:
+        for account, cost in self.paid.pop(index):
+            self.held[account] -= cost
+            self.total -= cost
+
+    def _reprice(self, index: int, account: str, cost: int) -> None:
+        """Charge what a richer form adds to the unit that asks for it; a cheaper one refunds its payers."""
+        paid = self.paid[index]
+        before = sum(part for _, part in paid)
+        if cost >= before:
+            self._pay(index, account, cost - before)
+            return
+        self._refund(index)
+        for payer, part in paid:
+            self._pay(index, payer, min(part, cost))
+            cost -= min(part, cost)

@@ -1,0 +1,148 @@
+"""Pass 2, eligibility: the gates of legality, in declared order. Relevance is not read here.
+
+Scope and authority come first, and what they refuse is absent: a member of no group and no
+conflict, merged with nothing, superseding nothing. So nobody outside can knock a legal candidate
+out. Copies of one record then become one, so that a flag on one copy holds for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from loadmaster.core.contract import merge_names
+from loadmaster.core.draft import Blocker, Decision, Draft
+from loadmaster.core.items import AUTHORITY, EXCLUDED, REQUIRED, Item, Validity, refer_apart, scope_pairs
+from loadmaster.core.problem import Problem
+
+LEAST_AUTHORITY = {
+    "governing": AUTHORITY["developer"],
+    "capability": AUTHORITY["developer"],
+    "task": AUTHORITY["user"],
+    "state": AUTHORITY["retrieved"],
+    "evidence": AUTHORITY["retrieved"],
+}
+_STATES = ("current", "unknown", "stale")
+
+
+def check_eligibility(draft: Draft) -> Draft:
+    """Refuse what this request may not see, by scope, authority, labels, retention or band."""
+    problem = draft.problem
+    items = list(draft.items)
+    bands = list(draft.bands)
+    out = dict(draft.out)
+    log: list[Decision] = []
+    absent = set()
+    for index, decision in _refused_at_the_border(problem, items):
+        log.append(decision)
+        if out.setdefault(index, decision) is decision:
+            absent.add(index)
+    position = dict(draft.position)
+    for index, survivor in _copies(items, absent, problem.meter.declared):
+        items[survivor] = _merge(items[survivor], items[index])
+        bands[survivor] = EXCLUDED if EXCLUDED in (bands[survivor], bands[index]) else min(bands[survivor], bands[index])
+        position[items[index].id] = survivor
+        absent.add(index)
+        out[index] = Decision("eligibility", items[index].id, "rejected", "merged", {"into": items[survivor].id})
+        log.append(out[index])
+    for index, decision in _refused_inside(problem, items, bands, absent):
+        log.append(decision)
+        out.setdefault(index, decision)
+    refer_apart(items, absent)
+    wanted = {position[identifier] for identifier in problem.request.requires if identifier in position}
+    blockers = [
+        Blocker("source_unavailable", items[index].id, decision.rule)
+        for index, decision in sorted(out.items())
+        if decision.rule != "merged" and (bands[index] <= REQUIRED or index in wanted)
+    ]
+    return replace(
+        draft,
+        items=items,
+        bands=bands,
+        position=position,
+        out=out,
+        absent=frozenset(absent),
+        blockers=draft.blockers + tuple(blockers),
+        log=draft.log + tuple(log),
+    )
+
+
+def _refused_at_the_border(problem: Problem, items: list[Item]) -> Iterator[tuple[int, Decision]]:
+    scope = dict(scope_pairs(problem.request.scope))
+    transfers = problem.policy.transfers
+    keys = problem.policy.profile.scope_required
+    for index, item in enumerate(items):
+        if item.scope:
+            wrong = [
+                key
+                for key, value in item.scope
+                if scope.get(key) != value and (key, value, scope.get(key)) not in transfers
+            ]
+            if wrong:
+                yield index, Decision("eligibility", item.id, "rejected", "scope", {"keys": wrong})
+        if keys and item.layer is not None:
+            missing = sorted(set(keys) - {key for key, _ in item.scope})
+            if missing:
+                yield index, Decision("eligibility", item.id, "rejected", "scope", {"missing": missing})
+        if item.authority < LEAST_AUTHORITY[item.section]:
+            args = {"section": item.section}
+            yield index, Decision("eligibility", item.id, "rejected", "authority", args)
+
+
+def _refused_inside(
+    problem: Problem, items: list[Item], bands: list[int], absent: set[int]
+) -> Iterator[tuple[int, Decision]]:
+    clearances = frozenset(problem.request.clearances)
+    as_of = problem.as_of
+    for index, item in enumerate(items):
+        if index in absent:
+            continue
+        if item.labels and not clearances.issuperset(item.labels):
+            lacking = sorted(set(item.labels) - clearances)
+            yield index, Decision("eligibility", item.id, "rejected", "labels", {"labels": lacking})
+        validity = item.validity
+        if validity is not None and validity.expires_at is not None and as_of is not None and validity.expires_at <= as_of:
+            yield index, Decision("eligibility", item.id, "rejected", "retention")
+        if bands[index] == EXCLUDED:
+            yield index, Decision("eligibility", item.id, "rejected", "excluded")
+
+
+def _copies(items: list[Item], absent: set[int], declared: bool) -> Iterator[tuple[int, int]]:
+    """Find later copies of one record, each with the first; a record without a source is nobody's copy."""
+    first: dict[object, int] = {}
+    for index, item in enumerate(items):
+        if item.source is None or index in absent:
+            continue
+        forms = tuple(
+            (form.name, form.kind, form.body, form.requires, form.declared if declared else None) for form in item.forms
+        )
+        survivor = first.setdefault((item.source, item.authority, item.scope, forms), index)
+        if survivor != index:
+            yield index, survivor
+
+
+def _merge(kept: Item, copy: Item) -> Item:
+    """Give the record that stands for both: it is bound by whatever binds either."""
+    return replace(
+        kept,
+        labels=merge_names(kept.labels, copy.labels),
+        requires=merge_names(kept.requires, copy.requires),
+        needs_closure=kept.needs_closure or copy.needs_closure,
+        group=kept.group or copy.group,
+        conflict=kept.conflict or copy.conflict,
+        validity=_stricter(kept.validity, copy.validity),
+    )
+
+
+def _stricter(kept: Validity | None, copy: Validity | None) -> Validity | None:
+    if kept is None or copy is None:
+        return kept or copy
+    return Validity(
+        observed_at=min((time for time in (kept.observed_at, copy.observed_at) if time), default=None),
+        valid_from=max((time for time in (kept.valid_from, copy.valid_from) if time), default=None),
+        valid_until=min((time for time in (kept.valid_until, copy.valid_until) if time), default=None),
+        expires_at=min((time for time in (kept.expires_at, copy.expires_at) if time), default=None),
+        state=max(kept.state, copy.state, key=_STATES.index),
+        required=kept.required or copy.required,
+        supersedes=merge_names(kept.supersedes, copy.supersedes),
+    )

@@ -1,0 +1,80 @@
+"""What may be chosen: the legal forms of live candidates, their prices, and what needs what.
+
+Indices are positions in the canonical order. Most candidates stand alone, so everything that is
+about relations is sparse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from loadmaster.core.items import Item, ItemForm, OrderKey
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Live candidates with legal forms, richest first, and prices in tokens.
+
+    Attributes:
+        items: All candidates, refused ones included, then the message envelopes.
+        live: Indices of the candidates that may still enter, ascending.
+        legal: Their legal forms; empty for the rest.
+        cost: The price of each legal form.
+        needs: What a candidate requires whatever its form; live indices.
+        form_needs: What one form requires beyond that, by (index, position in ``legal``).
+        members: All members of a unit of several, by each of its members.
+        tags: The unresolved conflict that a candidate is a side of.
+        bands: Each candidate's own band, lifts included.
+        unit_bands: The band of each candidate's unit.
+        priming: Tokens that the message list costs once; nothing for a bundle of text.
+        chat: Whether the bundle is sent as messages.
+    """
+
+    items: Sequence[Item]
+    live: Sequence[int]
+    legal: Sequence[tuple[ItemForm, ...]]
+    cost: Sequence[tuple[int, ...]]
+    needs: Mapping[int, tuple[int, ...]]
+    form_needs: Mapping[tuple[int, int], tuple[int, ...]]
+    members: Mapping[int, tuple[int, ...]]
+    tags: Mapping[int, str]
+    bands: Sequence[int]
+    unit_bands: Sequence[int]
+    layer_rank: Mapping[str, int]
+    priming: int
+    chat: bool
+
+    def unit(self, index: int) -> tuple[int, ...]:
+        """Give all members of a candidate's unit, ascending."""
+        return self.members.get(index) or (index,)
+
+    def strength(self, index: int) -> tuple[int, Decimal, int, OrderKey, int]:
+        """Sort key by which the strongest member of a unit comes first."""
+        item = self.items[index]
+        relevance = item.candidate.relevance.copy_negate()
+        return self.bands[index], relevance, self.rank_of_layer(item.layer), item.order, index
+
+    def rank_of_layer(self, layer: str | None) -> int:
+        """Give a layer's place in the declared array; no layer comes before all."""
+        return -1 if layer is None else self.layer_rank[layer]
+
+    def lead(self, index: int) -> int:
+        """Give the strongest member of a candidate's unit."""
+        members = self.members.get(index)
+        return index if members is None else min(members, key=self.strength)
+
+    def close(self, roots: Iterable[int], have: Iterable[int] = ()) -> set[int]:
+        """Give everything that the roots need whatever forms are chosen, without what is there already."""
+        there = set(have)
+        found: set[int] = set()
+        stack = list(roots)
+        while stack:
+            index = stack.pop()
+            if index in found or index in there:
+                continue
+            found.add(index)
+            stack.extend(self.members.get(index, ()))
+            stack.extend(self.needs.get(index, ()))
+        return found
