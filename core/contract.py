@@ -222,8 +222,10 @@ class Candidate(Model):
 
     @cached_property
     def digest(self) -> bytes:
-        """The digest of everything that is declared about this candidate."""
-        return sha256(canonical_json(self.model_dump(mode="json", exclude_defaults=True)).encode()).digest()
+        """The digest of everything that is declared about this candidate, whatever order its forms came in."""
+        declared = self.model_dump(mode="json", exclude_defaults=True)
+        declared["forms"].sort(key=lambda form: form["form"])
+        return sha256(canonical_json(declared).encode()).digest()
 
 
 class Budget(Model):

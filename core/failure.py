@@ -228,7 +228,7 @@ class CompileFailure:
 
 
 def explain_failure(draft: Draft, tokens: Tokens, profile: ProfileUsed, succeeds: Callable[[Problem], bool],
-                    trace_of: Callable[[str], Trace]) -> CompileFailure:  # fmt: skip
+                    trace_of: Callable[[Mapping[str, Any]], Trace]) -> CompileFailure:  # fmt: skip
     """Account for a draft that cannot become a bundle. ``succeeds`` compiles a relaxed problem to check a cure."""
     assert draft.musts is not None and draft.pool is not None
     capacity = draft.problem.limits.capacity
@@ -266,7 +266,7 @@ def explain_failure(draft: Draft, tokens: Tokens, profile: ProfileUsed, succeeds
         rejected=_histogram(draft),
         profile=profile,
         public_ids=_public_ids(draft),
-        trace=trace_of(code),
+        trace=trace_of({"code": code, "tokens": {**tokens.figures(), "needed": needed}}),
     )
 
 

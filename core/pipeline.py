@@ -20,7 +20,7 @@ from loadmaster.core.passes.inventory import inventory
 from loadmaster.core.passes.layout import LAYOUTS, lay_out
 from loadmaster.core.passes.render import render
 from loadmaster.core.problem import Problem
-from loadmaster.core.result import Block, Bundle, Omission, Prefix, ProfileUsed, Tokens, block_bytes
+from loadmaster.core.result import Block, Bundle, Omission, Prefix, ProfileUsed, Tokens, block_bytes, row_to_dict
 from loadmaster.core.trace import PassCount, Trace
 from loadmaster.core.wording import would
 
@@ -91,15 +91,21 @@ def compile_problem(problem: Problem) -> Bundle | CompileFailure:
             _tokens(draft),
             profile,
             lambda relaxed: run(relaxed)[2],
-            lambda code: Trace(problem, draft.log, counts, "failure", code),
+            lambda foot: Trace(problem, draft.log, counts, "failure", foot),
         )
     blocks = _blocks(draft)
     digest = digest_of_sequence((block_bytes(block) for block in blocks), problem.digest_key)
     assert draft.packed is not None and draft.pool is not None
+    tokens, rows = _tokens(draft), draft.packed.rows
+    foot = {
+        "digest": digest,
+        "tokens": tokens.figures(),
+        "allocation": [{**row_to_dict(row), "ratio": str(row.ratio)} for row in rows],
+    }
     return Bundle(
         digest=digest,
         prefix=_prefix(blocks, problem.digest_key),
-        tokens=_tokens(draft),
+        tokens=tokens,
         profile=profile,
         policies={
             "profiles": problem.policy.profiles.version,
@@ -107,14 +113,14 @@ def compile_problem(problem: Problem) -> Bundle | CompileFailure:
             "renderer": problem.renderer.name,
             "compiler": problem.compiler,
         },
-        allocation=draft.packed.rows,
+        allocation=rows,
         blocks=blocks,
         omitted=tuple(
             Omission(decision.item, decision.step, decision.rule, would(decision))
             for _, decision in sorted(draft.out.items())
         ),
         chat=draft.pool.chat,
-        trace=Trace(problem, draft.log, counts, "bundle", digest),
+        trace=Trace(problem, draft.log, counts, "bundle", foot),
     )
 
 

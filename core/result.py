@@ -94,8 +94,8 @@ class Tokens:
         """What the bundle leaves of the capacity."""
         return self.capacity - self.used
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give the figures as JSON data."""
+    def figures(self) -> dict[str, int]:
+        """Give the figures alone."""
         return {
             "window": self.window,
             "usable": self.usable,
@@ -107,6 +107,12 @@ class Tokens:
             "used": self.used,
             "framing": self.framing,
             "slack": self.slack,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the figures, where they come from, and why there is slack, as JSON data."""
+        return {
+            **self.figures(),
             "slack_reason": self.slack_reason,
             "encoding": self.encoding,
             "source": self.source,
@@ -210,7 +216,7 @@ class Bundle:
             "tokens": self.tokens.to_dict(),
             "profile": self.profile.to_dict(),
             "policies": dict(self.policies),
-            "allocation": [_row(row) for row in self.allocation],
+            "allocation": [row_to_dict(row) for row in self.allocation],
             "blocks": [block.to_dict() for block in self.blocks],
             "omitted": [omission.to_dict() for omission in self.omitted],
             "trace_digest": self.trace_digest,
@@ -221,7 +227,8 @@ class Bundle:
         return data
 
 
-def _row(row: Row) -> dict[str, Any]:
+def row_to_dict(row: Row) -> dict[str, Any]:
+    """Give a layer's row as JSON data."""
     return {
         "layer": row.layer,
         "floor": row.floor,

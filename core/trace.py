@@ -73,12 +73,18 @@ class PassLine(Model):
 
 
 class Foot(Model):
-    """The last line: the outcome, its digest or code, and the digest of the trace before it."""
+    """The last line: the outcome, its digest or code, the budget as it came out, and the trace's own digest.
+
+    ``allocation`` has a row for each layer, as in the result; ``tokens`` the figures of the budget.
+    The digest ``trace`` covers all lines, this one without it.
+    """
 
     t: Literal["foot"] = "foot"
     outcome: Literal["bundle", "failure"]
     digest: str | None = None
     code: str | None = None
+    tokens: dict[str, int | None] = {}
+    allocation: tuple[dict[str, int | str | bool | None], ...] = ()
     trace: str
 
 
@@ -105,13 +111,12 @@ class Trace:
     decisions: tuple[Decision, ...]
     passes: tuple[PassCount, ...]
     outcome: Literal["bundle", "failure"]
-    result: str
+    foot: Mapping[str, Any]
 
     @cached_property
     def _lines(self) -> tuple[bytes, ...]:
         lines = [_dump(line) for line in self._records()]
-        foot: dict[str, Any] = {"t": "foot", "outcome": self.outcome}
-        foot["digest" if self.outcome == "bundle" else "code"] = self.result
+        foot: dict[str, Any] = {"t": "foot", "outcome": self.outcome, **self.foot}
         foot["trace"] = sha256(b"".join([*lines, _dump(foot)]))
         return (*lines, _dump(foot))
 
