@@ -29,6 +29,8 @@ def escape_body(text: str) -> str:
     >>> escape_body("a < b, </Evidence> and &lt;")
     'a < b, &lt;/Evidence> and &amp;lt;'
     """
+    if "<" not in text and "&" not in text:
+        return text
     return _TAG_LIKE.sub(lambda match: "&lt;" if match[0] == "<" else f"&amp;{match[1]}lt;", text)
 
 

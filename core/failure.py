@@ -11,7 +11,6 @@ from typing import Any, Literal, NoReturn
 from loadmaster.core.accounts import STANDING, TASK, charge_to, totals
 from loadmaster.core.draft import Blocker, Draft
 from loadmaster.core.items import BANDS, DISCRETIONARY, REQUIRED
-from loadmaster.core.passes.alternatives import legal_forms
 from loadmaster.core.passes.feasibility import prove_feasibility
 from loadmaster.core.pool import Pool
 from loadmaster.core.pricing import price_form
@@ -463,7 +462,7 @@ def _shorter_forms(draft: Draft) -> dict[str, int]:
     for index, place in musts.picks.items():
         if index < len(draft.items):
             item = draft.items[index]
-            legal = {form.rank for form in legal_forms(item)}
+            legal = {form.rank for form in item.legal}
             prices = [
                 price_form(draft.problem, item, form, pool.tags.get(index))
                 for form in item.forms

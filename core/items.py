@@ -7,7 +7,7 @@ no parsing, no hashing of bodies and no date arithmetic.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +23,15 @@ BANDS = ("mandatory", "required", "supported", "discretionary", "excluded")
 SECTIONS = ("governing", "task", "state", "evidence", "capability")
 STABILITIES = ("static", "tenant", "session", "append", "turn", "volatile")
 AUTHORITY = {"retrieved": 0, "tool": 1, "assistant": 2, "user": 3, "developer": 4, "system": 5}
+
+LEAST_AUTHORITY = {
+    "governing": AUTHORITY["developer"],
+    "capability": AUTHORITY["developer"],
+    "task": AUTHORITY["user"],
+    "state": AUTHORITY["retrieved"],
+    "evidence": AUTHORITY["retrieved"],
+}
+"""The least authority with which a candidate may speak from a section."""
 
 MANDATORY, REQUIRED, SUPPORTED, DISCRETIONARY, EXCLUDED = range(5)
 
@@ -65,7 +74,12 @@ class Validity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A candidate inside the compiler. Bands and forms are ranks; relevance is ``digits / 10**places``."""
+    """A candidate inside the compiler.
+
+    Bands and forms are ranks; relevance is ``digits / 10**places``; ``legal`` are the forms within
+    the candidate's own limits, richest first. ``plain`` says that no gate has anything to look at,
+    ``needs_closure`` that the candidate is related to others.
+    """
 
     id: str
     ref: str
@@ -74,8 +88,10 @@ class Item:
     band: int
     relevance: tuple[int, int]
     forms: tuple[ItemForm, ...]
+    legal: tuple[ItemForm, ...]
     requires: tuple[str, ...]
     needs_closure: bool
+    plain: bool
     group: str | None
     conflict: tuple[str, bool] | None
     scope: tuple[tuple[str, str], ...]
@@ -153,6 +169,15 @@ def _forms_of(candidate: Candidate, section: str, ref: str) -> tuple[ItemForm, .
     return tuple(sorted(forms, key=lambda form: form.rank))
 
 
+def _within_limits(candidate: Candidate, forms: tuple[ItemForm, ...]) -> tuple[ItemForm, ...]:
+    """Give the forms between ``min_form`` and ``max_form``; only full where ``exact``."""
+    richest = _FORM_RANK[candidate.max_form] if candidate.max_form else 0
+    poorest = _FORM_RANK[candidate.min_form] if candidate.min_form else len(FORMS) - 1
+    if candidate.exact:
+        poorest = 0
+    return tuple(form for form in forms if richest <= form.rank <= poorest)
+
+
 def item_of(candidate: Candidate) -> Item:
     """Make the compiler's record of a candidate."""
     section = candidate.section or _LAYER_SECTION.get(candidate.layer or "", "evidence")
@@ -175,10 +200,14 @@ def item_of(candidate: Candidate) -> Item:
         band=_BAND_RANK[candidate.band],
         relevance=relevance,
         forms=forms,
+        legal=_within_limits(candidate, forms),
         requires=candidate.requires,
         needs_closure=bool(
             candidate.requires or candidate.group or candidate.conflict or any(form.requires for form in forms)
         ),
+        plain=not (candidate.scope or candidate.labels or source or freshness or ref[0] == "~")
+        and candidate.band != "excluded"
+        and AUTHORITY[candidate.authority] >= LEAST_AUTHORITY[section],
         group=candidate.group,
         conflict=candidate.conflict and (candidate.conflict.id, candidate.conflict.status == "unresolved"),
         scope=scope_pairs(candidate.scope),
@@ -204,14 +233,15 @@ def item_of(candidate: Candidate) -> Item:
     )
 
 
-def refer_apart(items: list[Item], absent: Container[int]) -> None:
+def refer_apart(items: list[Item], present: Sequence[int]) -> None:
     """Lengthen shortened references that clash, so that each names one candidate of those present."""
     length = 8
     while True:
         seen: set[str] = set()
         clashing = []
-        for index, item in enumerate(items):
-            if index not in absent and item.ref[0] == "~":
+        for index in present:
+            item = items[index]
+            if item.ref[0] == "~":
                 if item.ref in seen:
                     clashing.append(index)
                 seen.add(item.ref)
@@ -222,4 +252,6 @@ def refer_apart(items: list[Item], absent: Container[int]) -> None:
             item = items[index]
             ref = longer_reference(item.id, length)
             forms = _forms_of(item.candidate, item.section, ref)
-            items[index] = replace(item, ref=ref, forms=forms)
+            names = {form.name for form in item.legal}
+            legal = tuple(form for form in forms if form.name in names)
+            items[index] = replace(item, ref=ref, forms=forms, legal=legal)

@@ -18,16 +18,15 @@ def price(
     problem: Problem, items: Sequence[Item], legal: Sequence[tuple[ItemForm, ...]], tags: Mapping[int, str]
 ) -> list[tuple[int, ...]]:
     """Price every legal form; the text of a block is built and counted only if it was never seen."""
-    meter, renderer = problem.meter, problem.renderer
-    if meter.declared:
+    if problem.meter.declared:
         return [tuple([form.declared or 0 for form in forms]) for forms in legal]
+    known = problem.meter.cache.young.get
     costs: list[tuple[int, ...]] = []
-    known = meter.known
     for index, forms in enumerate(legal):
         if len(forms) == 1 and not tags:
-            cached = known((renderer.name, forms[0].digest))
-            if cached is not None:
-                costs.append((cached,))
+            count = known(forms[0].digest)
+            if count is not None:
+                costs.append((count,))
                 continue
         item, tag = items[index], tags.get(index)
         costs.append(tuple([price_form(problem, item, form, tag) for form in forms]))
@@ -35,21 +34,21 @@ def price(
 
 
 def price_form(problem: Problem, item: Item, form: ItemForm, tag: str | None) -> int:
-    """Price one form of one candidate."""
-    meter, renderer = problem.meter, problem.renderer
+    """Price one form of one candidate; ``tag`` names the unresolved conflict that its block shows."""
+    meter = problem.meter
     if meter.declared:
         return form.declared or 0
-    key = (renderer.name, form.digest) if tag is None else (renderer.name, form.digest, tag)
-    cached = meter.known(key)
-    if cached is None:
+    key = form.digest if tag is None else form.digest + tag.encode()
+    count = meter.cache.get(key)
+    if count is None:
         if form.value is None:
-            cached = meter.charge_text(renderer.block(item, form, tag))
+            count = meter.charge_text(problem.renderer.block(item, form, tag))
         elif form.kind == "message":
-            cached = meter.charge_message(form.value)
+            count = meter.charge_message(form.value)
         else:
-            cached = meter.charge_text(form.body)
-        meter.learn(key, cached)
-    return cached
+            count = meter.charge_text(form.body)
+        meter.cache.put(key, count)
+    return count
 
 
 def envelopes(problem: Problem, pool: Pool) -> Pool:

@@ -6,7 +6,7 @@ charged ``ceil(count * (1 + margin))`` for each block, message and tool schema.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil
@@ -116,42 +116,37 @@ class CountCache:
 
     def __init__(self, size: int = 1 << 18) -> None:
         self._half = max(1, size // 2)
-        self._young: dict[Any, int] = {}
-        self._old: dict[Any, int] = {}
+        self.young: dict[bytes, int] = {}
+        self._old: dict[bytes, int] = {}
 
-    def get(self, key: Any) -> int | None:
+    def get(self, key: bytes) -> int | None:
         """Give the count for ``key``, or None."""
-        count = self._young.get(key)
+        count = self.young.get(key)
         if count is None:
             count = self._old.get(key)
             if count is not None:
                 self.put(key, count)
         return count
 
-    def put(self, key: Any, count: int) -> None:
+    def put(self, key: bytes, count: int) -> None:
         """Remember a count."""
-        if len(self._young) >= self._half:
-            self._old, self._young = self._young, {}
-        self._young[key] = count
+        if len(self.young) >= self._half:
+            self._old, self.young = self.young, {}
+        self.young[key] = count
 
 
 class Meter:
-    """Counts what a budget is charged, through one counter and one cache."""
+    """Counts what a budget is charged, through one counter and one cache.
+
+    The cache must not be shared between meters that count or render differently: its keys are
+    digests of content alone.
+    """
 
     def __init__(self, counter: TokenCounter, cache: CountCache | None = None) -> None:
         self.counter = counter
         self.declared = counter.encoding == "declared"
-        self._cache = CountCache() if cache is None else cache
+        self.cache = CountCache() if cache is None else cache
         self._scale = 1 + counter.margin
-        self._scope = f"{counter.encoding}/{counter.margin}"
-
-    def known(self, key: Hashable) -> int | None:
-        """Give the charge that was learnt for some content, or None."""
-        return self._cache.get((self._scope, key))
-
-    def learn(self, key: Hashable, charge: int) -> None:
-        """Remember the charge for some content."""
-        self._cache.put((self._scope, key), charge)
 
     def charge_text(self, text: str) -> int:
         """Give the charge for a text, uncached."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 from loadmaster.core.draft import Blocker, Decision, Draft
 from loadmaster.core.items import Item, ItemForm
-from loadmaster.core.passes.alternatives import legal_forms
 from loadmaster.core.pool import Pool
 from loadmaster.core.pricing import envelopes, price
 
@@ -32,7 +31,10 @@ class _Web:
 def close(draft: Draft) -> Draft:
     """Find what is legal together, and price it."""
     items = draft.items
-    web = _Web([() if index in draft.out else legal_forms(item) for index, item in enumerate(items)], dict(draft.out))
+    legal = [item.legal for item in items]
+    for index in draft.out:
+        legal[index] = ()
+    web = _Web(legal, dict(draft.out))
     related = [index for index, item in enumerate(items) if item.needs_closure and index not in draft.absent]
     log = list(draft.log)
     groups = _sets(items, related, lambda item: item.group)
@@ -48,7 +50,7 @@ def close(draft: Draft) -> Draft:
     log.extend(_fall(draft, web, related, groups, sides))
     blockers = list(draft.blockers)
     blockers.extend(_blockers(draft, web, sides))
-    pool = _pool(draft, web, groups, sides)
+    pool = _pool(draft, web, related, groups, sides)
     return replace(draft, out=web.out, log=tuple(log), blockers=tuple(blockers), pool=pool)
 
 
@@ -142,10 +144,14 @@ def _blockers(draft: Draft, web: _Web, sides: Mapping[str, tuple[int, ...]]) -> 
 
 
 def _pool(
-    draft: Draft, web: _Web, groups: Mapping[str, list[int]], sides: Mapping[str, tuple[int, ...]]
+    draft: Draft,
+    web: _Web,
+    related: list[int],
+    groups: Mapping[str, list[int]],
+    sides: Mapping[str, tuple[int, ...]],
 ) -> Pool:
     items = draft.items
-    live = [index for index in range(len(items)) if web.legal[index]]
+    live = [index for index, forms in enumerate(web.legal) if forms]
     members = _units(web, groups, sides)
     unit_bands = draft.bands
     if members:
@@ -157,20 +163,19 @@ def _pool(
     }
     needs: dict[int, tuple[int, ...]] = {}
     form_needs: dict[tuple[int, int], tuple[int, ...]] = {}
-    for index in live:
-        if items[index].needs_closure:
-            forms = web.legal[index]
-            alone = forms[0].requires if len(forms) == 1 else ()
-            required = _resolve(draft, items[index].requires + alone, index)
+    for index in related:
+        forms = web.legal[index]
+        if not forms:
+            continue
+        alone = forms[0].requires if len(forms) == 1 else ()
+        required = _resolve(draft, items[index].requires + alone, index)
+        if required:
+            needs[index] = required
+        for place, form in enumerate(forms if len(forms) > 1 else ()):
+            required = _resolve(draft, form.requires, index)
             if required:
-                needs[index] = required
-            if alone:
-                continue
-            for place, form in enumerate(forms):
-                required = _resolve(draft, form.requires, index)
-                if required:
-                    form_needs[index, place] = required
-    chat = any(form.kind != "text" for index in live for form in web.legal[index])
+                form_needs[index, place] = required
+    chat = any(form.kind != "text" for forms in web.legal for form in forms)
     pool = Pool(
         items=items,
         live=live,

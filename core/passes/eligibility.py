@@ -7,21 +7,14 @@ out. Copies of one record then become one, so that a flag on one copy holds for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from loadmaster.core.contract import merge_names
 from loadmaster.core.draft import Blocker, Decision, Draft
-from loadmaster.core.items import AUTHORITY, EXCLUDED, REQUIRED, Item, Validity, refer_apart, scope_pairs
+from loadmaster.core.items import EXCLUDED, LEAST_AUTHORITY, REQUIRED, Item, Validity, refer_apart, scope_pairs
 from loadmaster.core.problem import Problem
 
-LEAST_AUTHORITY = {
-    "governing": AUTHORITY["developer"],
-    "capability": AUTHORITY["developer"],
-    "task": AUTHORITY["user"],
-    "state": AUTHORITY["retrieved"],
-    "evidence": AUTHORITY["retrieved"],
-}
 _STATES = ("current", "unknown", "stale")
 
 
@@ -32,23 +25,24 @@ def check_eligibility(draft: Draft) -> Draft:
     bands = list(draft.bands)
     out = dict(draft.out)
     log: list[Decision] = []
-    absent = set()
-    for index, decision in _refused_at_the_border(problem, items):
+    absent: set[int] = set()
+    watched = _watched(problem, items)
+    for index, decision in _refused_at_the_border(problem, items, watched):
         log.append(decision)
         if out.setdefault(index, decision) is decision:
             absent.add(index)
     position = dict(draft.position)
-    for index, survivor in _copies(items, absent, problem.meter.declared):
+    for index, survivor in _copies(items, watched, absent, problem.meter.declared):
         items[survivor] = _merge(items[survivor], items[index])
         bands[survivor] = EXCLUDED if EXCLUDED in (bands[survivor], bands[index]) else min(bands[survivor], bands[index])
         position[items[index].id] = survivor
         absent.add(index)
         out[index] = Decision("eligibility", items[index].id, "rejected", "merged", {"into": items[survivor].id})
         log.append(out[index])
-    for index, decision in _refused_inside(problem, items, bands, absent):
+    for index, decision in _refused_inside(problem, items, bands, [index for index in watched if index not in absent]):
         log.append(decision)
         out.setdefault(index, decision)
-    refer_apart(items, absent)
+    refer_apart(items, [index for index in watched if index not in absent])
     wanted = {position[identifier] for identifier in problem.request.requires if identifier in position}
     blockers = [
         Blocker("source_unavailable", items[index].id, decision.rule)
@@ -67,11 +61,21 @@ def check_eligibility(draft: Draft) -> Draft:
     )
 
 
-def _refused_at_the_border(problem: Problem, items: list[Item]) -> Iterator[tuple[int, Decision]]:
+def _watched(problem: Problem, items: list[Item]) -> Sequence[int]:
+    """Give the candidates that a gate has anything to look at."""
+    if problem.policy.profile.scope_required:
+        return range(len(items))
+    return [index for index, item in enumerate(items) if not item.plain]
+
+
+def _refused_at_the_border(
+    problem: Problem, items: list[Item], watched: Sequence[int]
+) -> Iterator[tuple[int, Decision]]:
     scope = dict(scope_pairs(problem.request.scope))
     transfers = problem.policy.transfers
     keys = problem.policy.profile.scope_required
-    for index, item in enumerate(items):
+    for index in watched:
+        item = items[index]
         if item.scope:
             wrong = [
                 key
@@ -90,13 +94,12 @@ def _refused_at_the_border(problem: Problem, items: list[Item]) -> Iterator[tupl
 
 
 def _refused_inside(
-    problem: Problem, items: list[Item], bands: list[int], absent: set[int]
+    problem: Problem, items: list[Item], bands: list[int], present: Sequence[int]
 ) -> Iterator[tuple[int, Decision]]:
     clearances = frozenset(problem.request.clearances)
     as_of = problem.as_of
-    for index, item in enumerate(items):
-        if index in absent:
-            continue
+    for index in present:
+        item = items[index]
         if item.labels and not clearances.issuperset(item.labels):
             lacking = sorted(set(item.labels) - clearances)
             yield index, Decision("eligibility", item.id, "rejected", "labels", {"labels": lacking})
@@ -107,10 +110,13 @@ def _refused_inside(
             yield index, Decision("eligibility", item.id, "rejected", "excluded")
 
 
-def _copies(items: list[Item], absent: set[int], declared: bool) -> Iterator[tuple[int, int]]:
+def _copies(
+    items: list[Item], watched: Sequence[int], absent: set[int], declared: bool
+) -> Iterator[tuple[int, int]]:
     """Find later copies of one record, each with the first; a record without a source is nobody's copy."""
     first: dict[object, int] = {}
-    for index, item in enumerate(items):
+    for index in watched:
+        item = items[index]
         if item.source is None or index in absent:
             continue
         forms = tuple(
@@ -125,6 +131,7 @@ def _merge(kept: Item, copy: Item) -> Item:
     """Give the record that stands for both: it is bound by whatever binds either."""
     return replace(
         kept,
+        legal=tuple(form for form in kept.legal if form.name in {other.name for other in copy.legal}),
         labels=merge_names(kept.labels, copy.labels),
         requires=merge_names(kept.requires, copy.requires),
         needs_closure=kept.needs_closure or copy.needs_closure,

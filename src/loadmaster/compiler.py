@@ -57,7 +57,8 @@ class Compiler:
         self._counter = counter
         self._renderer = renderer
         self._digest_key = digest_key
-        self._cache = CountCache(cache_size)
+        self._cache_size = cache_size
+        self._caches: dict[tuple[str, Decimal], CountCache] = {}
 
     def compile(
         self,
@@ -124,6 +125,11 @@ class Compiler:
             raise InvalidInput(faults)
         return self._problem(request, candidates, self.profiles, observations)
 
+    def _meter(self, counter: TokenCounter) -> Meter:
+        """Give a meter with the cache of its encoding; this compiler has one renderer, so that is enough of a key."""
+        key = counter.encoding, counter.margin
+        return Meter(counter, self._caches.setdefault(key, CountCache(self._cache_size)))
+
     def _problem(
         self,
         request: Request,
@@ -142,7 +148,7 @@ class Compiler:
             items=tuple([candidate.item for candidate in candidates]),
             policy=policy,
             limits=limits_of(request, policy.profile, window),
-            meter=Meter(self._counter or counter_for(request, row), self._cache),
+            meter=self._meter(self._counter or counter_for(request, row)),
             renderer=self._renderer,
             observations=tuple(sorted(observations, key=lambda observation: observation.key)),
             digest_key=self._digest_key,
