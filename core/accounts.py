@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from loadmaster.core.items import REQUIRED
 from loadmaster.core.pool import Pool
 from loadmaster.core.profiles import Profile
 from loadmaster.core.search import Picks, cheapest
@@ -64,13 +65,14 @@ def totals(pool: Pool, picks: Picks, account: Mapping[int, str]) -> dict[str, in
 
 def eligible_units(pool: Pool, profile: Profile) -> list[int]:
     """Give the leads of the layered units whose wants count: must-haves, and what is relevant enough."""
-    least = profile.min_relevance
+    items, members, least = pool.items, pool.members, profile.min_relevance
+    leads = [index for index in pool.live if items[index].layer is not None]
+    if members:
+        leads = [index for index in leads if index not in members or pool.lead(index) == index]
+    if not least:
+        return leads
     return [
-        index
-        for index in pool.live
-        if pool.items[index].layer is not None
-        and (index not in pool.members or pool.lead(index) == index)
-        and (not least or pool.unit_bands[index] <= 1 or pool.items[index].candidate.relevance >= least)
+        lead for lead in leads if pool.unit_bands[lead] <= REQUIRED or items[lead].candidate.relevance >= least
     ]
 
 
@@ -92,11 +94,8 @@ def wants(
         layer = items[lead].layer
         if layer is None or layer not in total:
             continue
-        simple = lead not in pool.members and lead not in pool.needs and (lead, 0) not in pool.form_needs
-        if simple and (lead not in free or free[lead] == layer):
-            if lead not in counted[layer]:
-                counted[layer].add(lead)
-                total[layer] += cost[lead][0]
+        if lead not in pool.tied:
+            total[layer] += cost[lead][0]
             continue
         elsewhere = frozenset(index for index, payer in free.items() if payer != layer)
         there = elsewhere | counted[layer]

@@ -52,7 +52,7 @@ class Coverage:
                     return True
         return not declared
 
-    def uncovered_by(self, unit: Iterable[int]) -> list[str]:
+    def named_by(self, unit: Iterable[int]) -> list[str]:
         """Give the needs a unit names, for explaining why it adds nothing."""
         return sorted({need for index in unit for need in self._items[index].covers})
 

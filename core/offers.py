@@ -28,14 +28,8 @@ class Offer(NamedTuple):
     move: Move
 
 
-class Key(NamedTuple):
-    """A unit's place in the queue, smallest first."""
-
-    urgency: int
-    cost: int
-    layer: int
-    order: OrderKey
-    lead: int
+Key = tuple[int, int, int, OrderKey, int]
+"""A unit's place in the queue, smallest first: urgency, cost, declared layer, place in time, and the unit itself."""
 
 
 class Market:
@@ -77,38 +71,44 @@ class Market:
             offers.append(Offer(self.worth.net(option.value, move.delta), option, move))
         return sorted(offers, key=lambda offer: (-offer.net, offer.option.level))
 
-    def is_fixed(self, lead: int) -> bool:
-        """Whether a unit has one form, one price, and nothing in the bundle can change it."""
-        pool = self.pool
-        return (
-            len(pool.cost[lead]) == 1
-            and lead not in pool.needs
-            and lead not in pool.members
-            and lead not in self.ledger.place
-        )
-
     def key(self, lead: int) -> Key | None:
         """Give a unit's place in the queue by its best offer; None if it earns nothing."""
-        if self.is_fixed(lead):
-            value, cost = self.value(lead, 0), self.pool.cost[lead][0]
-            net = self.worth.net(value, cost)
-        else:
-            best = self.offers(lead)[0]
-            net, value, cost = best.net, best.option.value, best.move.delta
-        if net <= 0:
+        best = self.offers(lead)[0]
+        if best.net <= 0:
             return None
         item = self.pool.items[lead]
-        urgency = -self.worth.urgency(value, cost)
-        return Key(urgency, cost, self.pool.rank_of_layer(item.layer), item.order, lead)
+        urgency = -self.worth.urgency(best.option.value, best.move.delta)
+        return urgency, best.move.delta, self.pool.rank_of_layer(item.layer), item.order, lead
+
+    def queue(self, leads: Sequence[int]) -> list[Key]:
+        """Order units by their best offers; what earns nothing does not queue."""
+        pool, worth = self.pool, self.worth
+        items, legal, costs, rank = pool.items, pool.legal, pool.cost, pool.layer_rank
+        scale, factor, price, by_density = worth.scale, worth.factor, worth.cost_factor, worth.by_density
+        keys: list[Key] = []
+        for lead in leads:
+            cost = costs[lead]
+            if len(cost) > 1 or lead in pool.tied:
+                key = self.key(lead)
+                if key is not None:
+                    keys.append(key)
+                continue
+            # One form and no relations: the same arithmetic as `key`, without an offer for each of thousands.
+            item = items[lead]
+            digits, places = item.relevance
+            value = digits * scale[places] * factor[legal[lead][0].rank]
+            spent = cost[0] * price
+            if value > spent:
+                urgency = -worth.urgency(value, cost[0]) if by_density else spent - value
+                keys.append((urgency, cost[0], rank[item.layer or ""], item.order, lead))
+        keys.sort()
+        return keys
 
     def leaning(self, leads: Iterable[int]) -> Mapping[int, Sequence[int]]:
         """Find, for each candidate, the units whose price changes when it enters or leaves."""
         pool = self.pool
         leaning: dict[int, list[int]] = defaultdict(list)
         for lead in leads:
-            if self.is_fixed(lead):
-                leaning[lead].append(lead)
-                continue
             reached: set[int] = set()
             stack = [lead]
             while stack:

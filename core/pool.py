@@ -25,6 +25,7 @@ class Pool:
         needs: What a candidate requires whatever its form; live indices.
         form_needs: What one form requires beyond that, by (index, position in ``legal``).
         members: All members of a unit of several, by each of its members.
+        tied: Everything that needs something, is needed, or is a member of a unit of several.
         tags: The unresolved conflict that a candidate is a side of.
         bands: Each candidate's own band, lifts included.
         unit_bands: The band of each candidate's unit.
@@ -39,6 +40,7 @@ class Pool:
     needs: Mapping[int, tuple[int, ...]]
     form_needs: Mapping[tuple[int, int], tuple[int, ...]]
     members: Mapping[int, tuple[int, ...]]
+    tied: frozenset[int]
     tags: Mapping[int, str]
     bands: Sequence[int]
     unit_bands: Sequence[int]

@@ -79,6 +79,7 @@ def envelopes(problem: Problem, pool: Pool) -> Pool:
         cost=[*pool.cost, *prices],
         needs=needs,
         form_needs=form_needs,
+        tied=pool.tied.union(needs, (index for index, _ in form_needs), (count, count + 1)),
     )
 
 

@@ -32,9 +32,10 @@ class Worth:
     Net value is ``relevance * fidelity - price * cost / 1000``, times a common positive factor.
     """
 
-    fidelity: tuple[int, ...]
     fidelity_places: int
     relevance_places: int
+    scale: tuple[int, ...]
+    factor: tuple[int, ...]
     value_factor: int
     cost_factor: int
     by_density: bool
@@ -46,11 +47,14 @@ class Worth:
         fidelity_places = max(_places(number) for number in fidelity)
         price_places = _places(profile.price)
         relevance_places = max((item.relevance[1] for item in items), default=0)
+        value_factor = 1000 * 10**price_places
+        scaled = tuple(_scaled(number, fidelity_places) for number in fidelity)
         return cls(
-            fidelity=tuple(_scaled(number, fidelity_places) for number in fidelity),
+            scale=tuple(10 ** (relevance_places - places) for places in range(relevance_places + 1)),
+            factor=tuple(number * value_factor for number in scaled),
             fidelity_places=fidelity_places,
             relevance_places=relevance_places,
-            value_factor=1000 * 10**price_places,
+            value_factor=value_factor,
             cost_factor=_scaled(profile.price, price_places) * 10 ** (relevance_places + fidelity_places),
             by_density=profile.order == "density",
         )
@@ -58,7 +62,7 @@ class Worth:
     def value(self, item: Item, rank: int) -> int:
         """Give the value of an item in the form of this rank, times the common factor."""
         digits, places = item.relevance
-        return digits * 10 ** (self.relevance_places - places) * self.fidelity[rank] * self.value_factor
+        return digits * self.scale[places] * self.factor[rank]
 
     def price(self, cost: int) -> int:
         """Give what tokens cost, times the common factor."""

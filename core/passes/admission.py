@@ -12,6 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
+from typing import Any
 
 from loadmaster.core.accounts import STANDING, TASK, eligible_units, wants
 from loadmaster.core.allocation import Demand, FloorBreach, allocate
@@ -67,12 +68,15 @@ class _Hold:
         self.must_leads = sorted(
             {pool.lead(index) for index in musts.roots}, key=lambda lead: (pool.items[lead].layer is not None, lead)
         )
-        self.units = eligible_units(pool, self.profile)
+        units = eligible_units(pool, self.profile)
+        self.tied_units = [lead for lead in units if lead in pool.tied]
+        self.lone_wants = self._lone_wants(units)
         self.waiting: dict[int, list[int]] = {SUPPORTED: [], DISCRETIONARY: []}
-        for lead in self.units:
+        for lead in units:
             band = pool.unit_bands[lead]
             if band > REQUIRED and pool.items[lead].layer in self.profile.layers:
                 self.waiting[band].append(lead)
+        self.waited: set[int] = set()
         for index in self.ledger.place:
             if index in self.ledger.roots:
                 self._note(index, "chosen", "must_have", {"tokens": self._cost(index)})
@@ -129,7 +133,7 @@ class _Hold:
 
     def _offer_within(self, lead: int, room: int) -> Offer | None:
         """Give the best offer of a unit that earns admission and fits the room."""
-        if self.market.is_fixed(lead) and self.pool.cost[lead][0] > room:
+        if self.pool.cost[lead][-1] > room and lead not in self.pool.tied and min(self.pool.cost[lead]) > room:
             return None
         if not self.coverage.adds(self.pool.unit(lead)):
             return None
@@ -144,30 +148,43 @@ class _Hold:
         """Admit one band to exhaustion: rounds of allocation, then enrichment, and again if that made room."""
         leads = [lead for lead in self.waiting[band] if lead not in self.ledger.roots]
         self.queued = frozenset(leads)
-        self.leaning = self.market.leaning(lead for lead in leads if not self.market.is_fixed(lead))
-        everything = self._wants(self.units)
-        of_band = everything
-        if band != DISCRETIONARY:
-            of_band = self._wants([lead for lead in self.units if self.pool.unit_bands[lead] <= band])
-        grants, rows = self._allocate(everything, of_band)
+        self.leaning = self.market.leaning(lead for lead in leads if lead in self.pool.tied)
+        everything = self._wants(DISCRETIONARY)
+        grants, rows = self._allocate(everything, everything if band == DISCRETIONARY else self._wants(band))
         if band == DISCRETIONARY:
             self.rows = rows
-        queue = self._queue(leads)
-        self.waiting[band] = [key.lead for key in queue]
-        while True:
+        queue = self.market.queue(leads)
+        self.waiting[band] = [key[-1] for key in queue]
+        self.waited.update(self.waiting[band])
+        while queue:
             if not self._round(queue, grants) and not self._force(queue):
                 if not self.enrich():
-                    return
-                queue = self._queue(lead for lead in leads if lead not in self.ledger.roots)
+                    break
+                queue = self.market.queue([lead for lead in leads if lead not in self.ledger.roots])
             queue = self._fitting(queue)
-            self.waiting[band] = [key.lead for key in queue]
+            self.waiting[band] = [key[-1] for key in queue]
             held = self.ledger.held
-            more = self._wants(self.waiting[band])
+            more = wants(self.pool, self.waiting[band], self._payers(), self.layers)
             grants, _ = self._allocate(everything, {layer: held.get(layer, 0) + more[layer] for layer in self.layers})
+        self.enrich()
 
-    def _wants(self, leads: Iterable[int]) -> dict[str, int]:
-        payers = {index: paid[0][0] for index, paid in self.ledger.paid.items()}
-        return wants(self.pool, list(leads), payers, self.layers)
+    def _lone_wants(self, units: list[int]) -> dict[int, dict[str, int]]:
+        """Sum by band and layer what units cost that share nothing: no choice ever changes that."""
+        sums = {band: dict.fromkeys(self.layers, 0) for band in range(DISCRETIONARY + 1)}
+        items, cost, bands, tied = self.pool.items, self.pool.cost, self.pool.unit_bands, self.pool.tied
+        for lead in units:
+            if lead not in tied:
+                sums[bands[lead]][items[lead].layer or ""] += cost[lead][0]
+        return sums
+
+    def _wants(self, band: int) -> dict[str, int]:
+        """Give what each layer could use for units of this band and above, against the bundle as it is."""
+        leads = [lead for lead in self.tied_units if self.pool.unit_bands[lead] <= band]
+        tied = wants(self.pool, leads, self._payers(), self.layers) if leads else dict.fromkeys(self.layers, 0)
+        return {layer: tied[layer] + sum(self.lone_wants[b][layer] for b in range(band + 1)) for layer in self.layers}
+
+    def _payers(self) -> dict[int, str]:
+        return {index: paid[0][0] for index, paid in self.ledger.paid.items()}
 
     def _allocate(
         self, everything: Mapping[str, int], of_band: Mapping[str, int]
@@ -211,17 +228,12 @@ class _Hold:
             granted=grant,
         )
 
-    def _queue(self, leads: Iterable[int]) -> list[Key]:
-        """Order waiting units by their best offer; what earns nothing does not queue."""
-        key_of = self.market.key
-        return sorted([key for key in map(key_of, leads) if key is not None])
-
     def _round(self, queue: list[Key], grants: Mapping[str, int]) -> bool:
         """Walk the queue once; a unit whose price changes on the way is heard again at its new place."""
         again: list[Key] = []
         progress = False
-        items, fixed = self.pool.items, self.market.is_fixed
-        room = {layer: grants[layer] - self.ledger.held.get(layer, 0) for layer in self.layers}
+        items, tied, cost = self.pool.items, self.pool.tied, self.pool.cost
+        room = self._rooms(grants)
         at = 0
         while at < len(queue) or again:
             if again and (at >= len(queue) or again[0] < queue[at]):
@@ -229,43 +241,52 @@ class _Hold:
             else:
                 key = queue[at]
                 at += 1
-            lead = key.lead
-            layer = items[lead].layer or ""
-            if (key.cost > room[layer] and fixed(lead)) or lead in self.ledger.roots:
+            lead = key[-1]
+            free = room[items[lead].layer or ""]
+            if key[1] > free and lead not in tied and len(cost[lead]) == 1:
                 continue
-            offer = self._offer_within(lead, room[layer])
+            offer = None if lead in self.ledger.roots else self._offer_within(lead, free)
             if offer is not None:
-                for other in self._enter(lead, offer, "earned"):
-                    changed = self.market.key(other)
-                    if changed is not None:
-                        heapq.heappush(again, changed)
+                changed = map(self.market.key, self._enter(lead, offer, "earned"))
+                for moved in changed:
+                    if moved is not None:
+                        heapq.heappush(again, moved)
                 progress = True
-                room = {layer: grants[layer] - self.ledger.held.get(layer, 0) for layer in self.layers}
+                room = self._rooms(grants)
         return progress
+
+    def _rooms(self, grants: Mapping[str, int]) -> dict[str, int]:
+        held = self.ledger.held
+        return {layer: grants[layer] - held.get(layer, 0) for layer in self.layers}
 
     def _force(self, queue: list[Key]) -> bool:
         """Let the first queued unit in that fits the free total and its cap, regardless of its layer's share."""
         limits: dict[str, int] = {}
         for key in queue:
-            layer = self.pool.items[key.lead].layer or ""
+            lead = key[-1]
+            layer = self.pool.items[lead].layer or ""
             if layer not in limits:
                 limits[layer] = min(self._unreserved(layer), self._below_cap(layer))
-            if key.lead not in self.ledger.roots:
-                offer = self._offer_within(key.lead, limits[layer])
+            if lead not in self.ledger.roots:
+                offer = self._offer_within(lead, limits[layer])
                 if offer is not None:
-                    self._enter(key.lead, offer, "forced")
+                    self._enter(lead, offer, "forced")
                     return True
         return False
 
     def _fitting(self, queue: list[Key]) -> list[Key]:
         """Keep what may still enter: it fits the free total and the cap of its layer."""
         limits = {layer: min(self._unreserved(layer), self._below_cap(layer)) for layer in self.layers}
-        return [
-            key
-            for key in queue
-            if key.lead not in self.ledger.roots
-            and self._offer_within(key.lead, limits[self.pool.items[key.lead].layer or ""]) is not None
-        ]
+        items, tied, cost, roots = self.pool.items, self.pool.tied, self.pool.cost, self.ledger.roots
+        fitting = []
+        for key in queue:
+            lead = key[-1]
+            limit = limits[items[lead].layer or ""]
+            if key[1] > limit and lead not in tied and len(cost[lead]) == 1:
+                continue
+            if lead not in roots and self._offer_within(lead, limit) is not None:
+                fitting.append(key)
+        return fitting
 
     def _enter(self, lead: int, offer: Offer, rule: str) -> list[int]:
         """Bring a unit in, or into another form; gives the waiting units whose price this changed."""
@@ -336,14 +357,30 @@ class _Hold:
         """Say for every live candidate that is not in why, and what would have let it in."""
         out: dict[int, Decision] = {}
         pool, place = self.pool, self.ledger.place
+        items, cost, tied, layers = pool.items, pool.cost, pool.tied, self.profile.layers
         free = {layer: self._unreserved(layer) for layer in self.layers}
         cap = {layer: self._below_cap(layer) for layer in self.layers}
+        waited = self.waited
         for index in pool.live:
-            if index not in place and index not in out:
-                rule, args = self._why_not(pool.lead(index), free, cap)
-                for member in pool.unit(index):
-                    out[member] = Decision("admission", pool.items[member].id, "omitted", rule, args)
+            if index in place or index in out:
+                continue
+            item = items[index]
+            if index in waited and len(cost[index]) == 1 and not item.covers and index not in tied:
+                rule, args = self._lack_of_room(item.layer or "", cost[index][0], free, cap)
+                out[index] = Decision("admission", item.id, "omitted", rule, args)
+                continue
+            rule, args = self._why_not(pool.lead(index), free, cap)
+            for member in pool.unit(index):
+                out[member] = Decision("admission", items[member].id, "omitted", rule, args)
         return out
+
+    def _lack_of_room(
+        self, layer: str, cost: int, free: Mapping[str, int], cap: Mapping[str, int]
+    ) -> tuple[str, Args]:
+        if cap[layer] < cost <= free[layer]:
+            return "cap", {"layer": layer, "cost": cost, "short_by": cost - max(0, cap[layer])}
+        room = min(free[layer], cap[layer])
+        return "no_room", {"layer": layer, "cost": cost, "short_by": cost - room if room > 0 else cost}
 
     def _why_not(self, lead: int, free: Mapping[str, int], cap: Mapping[str, int]) -> tuple[str, Args]:
         pool, item, worth = self.pool, self.pool.items[lead], self.market.worth
@@ -355,22 +392,18 @@ class _Hold:
         least = self.profile.min_relevance
         if item.candidate.relevance < least:
             return "min_relevance", {"relevance": str(item.candidate.relevance), "least": str(least)}
-        if self.market.is_fixed(lead):
-            value, delta = self.market.value(lead, 0), pool.cost[lead][0]
-        else:
-            earning = [offer for offer in self.market.offers(lead) if offer.net > 0]
-            best = min(earning, key=lambda offer: offer.move.delta) if earning else self.market.offers(lead)[0]
-            value, delta = best.option.value, best.move.delta
-        if worth.net(value, delta) <= 0:
-            args = {"cost": delta, "value": str(worth.as_decimal(value))}
+        offers = self.market.offers(lead)
+        earning = [offer for offer in offers if offer.net > 0]
+        best = min(earning, key=lambda offer: offer.move.delta) if earning else offers[0]
+        value, delta = best.option.value, best.move.delta
+        if not earning:
+            args: dict[str, Any] = {"cost": delta, "value": str(worth.as_decimal(value))}
             if worth.cost_factor and value > 0:
-                args["worth_at"] = max(0, (value - 1) // worth.cost_factor)
+                args["worth_at"] = (value - 1) // worth.cost_factor
             return "net_value", args
         if not self.coverage.adds(pool.unit(lead)):
-            return "adds_nothing", {"covers": list(self.coverage.uncovered_by(pool.unit(lead)))}
-        if delta > cap[layer] and delta <= free[layer]:
-            return "cap", {"layer": layer, "cost": delta, "short_by": delta - max(0, cap[layer])}
-        return "no_room", {"layer": layer, "cost": delta, "short_by": delta - max(0, min(free[layer], cap[layer]))}
+            return "adds_nothing", {"covers": self.coverage.named_by(pool.unit(lead))}
+        return self._lack_of_room(layer, delta, free, cap)
 
     def final_rows(self) -> tuple[Row, ...]:
         """Complete the rows of the first full allocation with what was used in the end."""

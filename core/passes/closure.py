@@ -184,6 +184,7 @@ def _pool(
         needs=needs,
         form_needs=form_needs,
         members=members,
+        tied=_tied(needs, form_needs, members),
         tags=tags,
         bands=draft.bands,
         unit_bands=unit_bands,
@@ -192,6 +193,16 @@ def _pool(
         chat=chat,
     )
     return envelopes(draft.problem, pool) if chat else pool
+
+
+def _tied(
+    needs: Mapping[int, tuple[int, ...]],
+    form_needs: Mapping[tuple[int, int], tuple[int, ...]],
+    members: Mapping[int, tuple[int, ...]],
+) -> frozenset[int]:
+    tied = {*needs, *members, *(index for index, _ in form_needs)}
+    tied.update(*needs.values(), *form_needs.values())
+    return frozenset(tied)
 
 
 def _resolve(draft: Draft, identifiers: tuple[str, ...], index: int) -> tuple[int, ...]:
