@@ -22,7 +22,9 @@ STANDING, TASK = "", " task"
 
 def charge_to(pool: Pool, musts: Iterable[int], picks: Picks) -> dict[int, str]:
     """Give the account that each candidate of a must-have bundle is charged to."""
-    leads = sorted({pool.lead(index) for index in musts if index in picks}, key=lambda lead: _turn(pool, lead))
+    leads = sorted(
+        {pool.lead(index) for index in musts if index in picks}, key=lambda lead: _turn(pool, lead)
+    )
     account: dict[int, str] = {}
     for lead in leads:
         for member in pool.unit(lead):
@@ -72,13 +74,13 @@ def eligible_units(pool: Pool, profile: Profile) -> list[int]:
     if not least:
         return leads
     return [
-        lead for lead in leads if pool.unit_bands[lead] <= REQUIRED or items[lead].candidate.relevance >= least
+        lead
+        for lead in leads
+        if pool.unit_bands[lead] <= REQUIRED or items[lead].candidate.relevance >= least
     ]
 
 
-def wants(
-    pool: Pool, leads: Sequence[int], free: Mapping[int, str], layers: Iterable[str]
-) -> dict[str, int]:
+def wants(pool: Pool, leads: Sequence[int], free: Mapping[int, str], layers: Iterable[str]) -> dict[str, int]:
     """Give what each layer's units would cost at their richest forms with closures, shared parts once.
 
     Args:

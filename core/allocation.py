@@ -98,7 +98,12 @@ def _share(
         ]
 
     corners = sorted(
-        {bound / ratio for ratio, *bounds in zip(ratios, lowers, uppers, strict=True) if ratio for bound in bounds}
+        {
+            bound / ratio
+            for ratio, *bounds in zip(ratios, lowers, uppers, strict=True)
+            if ratio
+            for bound in bounds
+        }
     )
     below = Fraction(0)
     for corner in corners:

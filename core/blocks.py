@@ -17,7 +17,7 @@ _TAG_LIKE = re.compile(
     re.IGNORECASE,
 )
 _ESCAPED = re.compile(r"&((?:amp;)*+)lt;")
-_UNSAFE = re.compile("[&<>\"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+_UNSAFE = re.compile('[&<>"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]')
 _NAMED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 
 

@@ -14,7 +14,15 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    model_validator,
+)
 
 from loadmaster.core import items
 from loadmaster.core.canonical import canonical_json
@@ -83,7 +91,9 @@ def _json_value(value: Any, depth: int = 0) -> Any:
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise ValueError("holds a key that is no string")
-        return {_json_value(key, depth + 1): _json_value(element, depth + 1) for key, element in value.items()}
+        return {
+            _json_value(key, depth + 1): _json_value(element, depth + 1) for key, element in value.items()
+        }
     raise ValueError(f"holds a {type(value).__name__}, which is no JSON value")
 
 

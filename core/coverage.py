@@ -48,7 +48,9 @@ class Coverage:
                 if not witnesses:
                     return True
                 mine = _witness(self._items[index])
-                if len(witnesses) <= self._corroboration and all(_independent(mine, other) for other in witnesses):
+                if len(witnesses) <= self._corroboration and all(
+                    _independent(mine, other) for other in witnesses
+                ):
                     return True
         return not declared
 

@@ -97,7 +97,12 @@ class Relaxation:
 
     def to_dict(self) -> dict[str, Any]:
         """Give it as JSON data."""
-        return {"remove": list(self.remove), "frees": self.frees, "loses": dict(self.loses), "owner": self.owner}
+        return {
+            "remove": list(self.remove),
+            "frees": self.frees,
+            "loses": dict(self.loses),
+            "owner": self.owner,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +248,9 @@ def explain_failure(draft: Draft, tokens: Tokens, profile: ProfileUsed, succeeds
     if code == "insufficient_budget":
         blocking = tuple(_demand_fact(fact) for fact in irreducible)
     else:
-        blocking = tuple(sorted((_fact(draft, blocker) for blocker in by_code[code]), key=lambda fact: fact.id))
+        blocking = tuple(
+            sorted((_fact(draft, blocker) for blocker in by_code[code]), key=lambda fact: fact.id)
+        )
     window = _smallest_window(draft) if short else None
     also = tuple(
         (other, tuple(sorted({b.item for b in by_code[other]} or {fact.id for fact in irreducible})))
@@ -293,7 +300,9 @@ def _fact(draft: Draft, blocker: Blocker) -> Fact:
         id=blocker.item,
         kind="requirement",
         rule=blocker.rule,
-        owner="human" if blocker.rule in ("scope", "authority", "labels", "excluded") else _OWNER[blocker.code],
+        owner="human"
+        if blocker.rule in ("scope", "authority", "labels", "excluded")
+        else _OWNER[blocker.code],
         layer=item.layer if item else None,
         band=None if index is None else BANDS[draft.bands[index]],
         via=blocker.chain,
@@ -308,7 +317,12 @@ def _breakdown(draft: Draft) -> Iterator[dict[str, Any]]:
     count = Counter(musts.account[index] for index in musts.picks if index < len(draft.items))
     base = draft.problem.limits.capacity - charged.get(STANDING, 0) - charged.get(TASK, 0) - pool.priming
     if pool.priming or STANDING in charged:
-        yield {"layer": None, "part": "standing", "items": count[STANDING], "needed": charged.get(STANDING, 0) + pool.priming}
+        yield {
+            "layer": None,
+            "part": "standing",
+            "items": count[STANDING],
+            "needed": charged.get(STANDING, 0) + pool.priming,
+        }
     if TASK in charged:
         yield {"layer": None, "part": "task", "items": count[TASK], "needed": charged[TASK]}
     for layer in draft.problem.policy.profiles.layers:
@@ -316,7 +330,13 @@ def _breakdown(draft: Draft) -> Iterator[dict[str, Any]]:
         reserved = ceil(min(rule.floor.of(base), musts.wanted.get(layer, 0))) if rule else 0
         if layer in charged or reserved:
             needed = max(charged.get(layer, 0), reserved)
-            yield {"layer": layer, "part": "layer", "items": count[layer], "needed": needed, "floor": reserved}
+            yield {
+                "layer": layer,
+                "part": "layer",
+                "items": count[layer],
+                "needed": needed,
+                "floor": reserved,
+            }
 
 
 def _relaxations(
@@ -352,7 +372,8 @@ def _bands(draft: Draft, ids: list[str] | tuple[str, ...]) -> Counter[str]:
 def _without(problem: Problem, ids: frozenset[str]) -> Problem:
     """Give the problem in which these candidates are no must-haves and these floors do not hold."""
     items = tuple(
-        replace(item, band=DISCRETIONARY) if item.id in ids and item.band <= REQUIRED else item for item in problem.items
+        replace(item, band=DISCRETIONARY) if item.id in ids and item.band <= REQUIRED else item
+        for item in problem.items
     )
     request = problem.request.model_copy(
         update={"requires": tuple(name for name in problem.request.requires if name not in ids)}
@@ -372,7 +393,9 @@ def _remedies(
     draft: Draft, by_code: Mapping[str, list[Blocker]], needed: int, window: int | None, alone: bool
 ) -> Iterator[Remedy]:
     """List what each owner can do, the sufficient first."""
-    remedies = list(_budget_remedies(draft, needed, window, alone)) if needed > draft.problem.limits.capacity else []
+    remedies = (
+        list(_budget_remedies(draft, needed, window, alone)) if needed > draft.problem.limits.capacity else []
+    )
     for code, action, owner in (
         ("source_unavailable", "retry_source", "source"),
         ("unknown_freshness", "supply_verdict", "source"),
@@ -383,10 +406,14 @@ def _remedies(
         if code in by_code:
             items = sorted({blocker.item for blocker in by_code[code]})
             remedies.append(Remedy(owner, action, {"ids": items}))
-            gated = sorted({b.item for b in by_code[code] if b.rule in ("scope", "authority", "labels", "excluded")})
+            gated = sorted(
+                {b.item for b in by_code[code] if b.rule in ("scope", "authority", "labels", "excluded")}
+            )
             if gated:
                 remedies.append(Remedy("human", "change_policy", {"ids": gated}))
-            stale = sorted({b.item for b in by_code[code] if b.rule in ("stale", "max_age", "expired", "retention")})
+            stale = sorted(
+                {b.item for b in by_code[code] if b.rule in ("stale", "max_age", "expired", "retention")}
+            )
             if stale:
                 remedies.append(Remedy("source", "revalidate", {"ids": stale}))
     yield from sorted(remedies, key=lambda remedy: not remedy.sufficient)
@@ -396,18 +423,30 @@ def _budget_remedies(draft: Draft, needed: int, window: int | None, alone: bool)
     pool, musts, limits = draft.pool, draft.musts, draft.problem.limits
     assert pool is not None and musts is not None
     excess = needed - limits.capacity
-    binding = limits.economic is not None and limits.economic < limits.window - limits.output - limits.reasoning
+    binding = (
+        limits.economic is not None and limits.economic < limits.window - limits.output - limits.reasoning
+    )
     if window is not None:
         yield Remedy("runtime", "larger_window", {"window": window}, sufficient=alone)
     if limits.economic is not None and window is None:
         yield Remedy("runtime", "raise_economic", {"economic": limits.economic + excess}, excess)
     if not binding and 0 < excess <= limits.output:
-        yield Remedy("runtime", "smaller_output_reserve", {"output": limits.output - excess}, excess, _sure(draft, alone))
+        yield Remedy(
+            "runtime",
+            "smaller_output_reserve",
+            {"output": limits.output - excess},
+            excess,
+            _sure(draft, alone),
+        )
     if 0 < excess <= limits.headroom:
-        yield Remedy("runtime", "smaller_headroom", {"headroom": limits.headroom - excess}, excess, _sure(draft, alone))
+        yield Remedy(
+            "runtime", "smaller_headroom", {"headroom": limits.headroom - excess}, excess, _sure(draft, alone)
+        )
     parts = _parts(draft)
     if len(parts) > 1:
-        yield Remedy("orchestrator", "split_task", {"parts": parts}, sufficient=alone and max(parts) <= limits.capacity)
+        yield Remedy(
+            "orchestrator", "split_task", {"parts": parts}, sufficient=alone and max(parts) <= limits.capacity
+        )
     schemas = sorted(
         ((pool.cost[index][place], draft.items[index].id) for index, place in musts.picks.items()
          if index < len(draft.items) and draft.items[index].section == "capability"),
@@ -415,7 +454,10 @@ def _budget_remedies(draft: Draft, needed: int, window: int | None, alone: bool)
     )  # fmt: skip
     if schemas:
         frees = sum(tokens for tokens, _ in schemas)
-        params = {"ids": [identifier for _, identifier in schemas], "tokens": [tokens for tokens, _ in schemas]}
+        params = {
+            "ids": [identifier for _, identifier in schemas],
+            "tokens": [tokens for tokens, _ in schemas],
+        }
         yield Remedy("tools", "leaner_tools", params, frees)
     shorter = _shorter_forms(draft)
     if shorter:
@@ -519,5 +561,3 @@ def _public_ids(draft: Draft) -> frozenset[str]:
         if index not in draft.out or draft.out[index].rule not in ("scope", "authority", "labels")
     )
     return frozenset((*draft.problem.request.requires, *inside))
-
-

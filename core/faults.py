@@ -7,12 +7,22 @@ of corrections is enough.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
 
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
+Parts = tuple[str | int, ...]
+"""A path as keys and indices, from the document down."""
+
+Finding = tuple[Parts, str]
+"""What is wrong, by path, before it is a `Fault`."""
+
+_LONGEST_KEY = 120
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 
 
@@ -61,29 +71,104 @@ def json_path(*parts: str | int) -> str:
     for part in parts:
         if isinstance(part, int):
             text += f"[{part}]"
-        elif _PLAIN_KEY.match(part):
+        elif len(part) <= _LONGEST_KEY and _PLAIN_KEY.match(part):
             text += f".{part}" if text else part
         else:
-            escaped = part.encode("unicode_escape").decode("ascii").replace('"', '\\"')
-            text += f'["{escaped}"]'
+            text += f"[{json.dumps(_shortened(part, _LONGEST_KEY))}]"
     return text or "$"
 
 
+def quoted(value: object) -> str:
+    """Give a value as a message shows it: short, on one line, and free of anything that a terminal obeys.
+
+    >>> quoted("x" * 90)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'"
+    """
+    return ascii(_shortened(value, 60)).replace("\\u2026", "…") if isinstance(value, str) else kind_of(value)
+
+
+def kind_of(value: object) -> str:
+    """Name a value's type in the words of JSON."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, str):
+        return "a string"
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "an array"
+    if isinstance(value, int):
+        return "a whole number"
+    name = type(value).__name__
+    return (
+        "a number with a fraction, an exponent or no end"
+        if name in ("float", "Decimal")
+        else f"a Python {name}"
+    )
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most] + "…"
+
+
+def get(part: object, name: str) -> Any:
+    """Give a field of a JSON object or of a model; None of anything else."""
+    return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
+
+
+def as_error(findings: Sequence[Finding]) -> PydanticCustomError:
+    """Make several findings about one value one pydantic error, which `from_pydantic` takes apart again."""
+    text = "; ".join(f"{json_path(*path)}: {message}" if path else message for path, message in findings)
+    return PydanticCustomError("findings", "{text}", {"text": text, "findings": list(findings)})
+
+
+def from_pydantic(errors: Sequence[ErrorDetails], data: object, *prefix: str | int) -> list[Finding]:
+    """Translate pydantic's errors about ``data``, which stands at the path ``prefix``."""
+    findings: list[Finding] = []
+    for error in errors:
+        path, about_key = _path_in(error, data)
+        if error["type"] == "findings":
+            findings += (((*prefix, *path, *below), message) for below, message in error["ctx"]["findings"])
+        else:
+            message = _message(error)
+            findings.append(((*prefix, *path), f"the key {message}" if about_key else message))
+    return findings
+
+
+def _path_in(error: ErrorDetails, data: object) -> tuple[Parts, bool]:
+    """Give the path, and whether the fault is in the last key itself, which pydantic writes as one more ``[key]``."""
+    path = error["loc"]
+    if not path or path[-1] != "[key]" or error["type"] == "extra_forbidden":
+        return path, False
+    for part in path[:-1]:
+        data = get(data, part) if isinstance(part, str) else None
+    genuine = isinstance(data, Mapping) and "[key]" in data
+    return (path, False) if genuine else (path[:-1], True)
+
+
 _WORDING = {
-    "extra_forbidden": "unknown field",
+    "bool_type": "must be true or false",
+    "dict_type": "must be an object",
+    "invalid_key": "has a key that is no string",
     "missing": "required field is missing",
+    "model_type": "must be an object",
+    "string_too_short": "must not be empty",
+    "string_type": "must be a string",
     "string_unicode": "holds a lone surrogate, which no tokenizer or provider accepts",
+    "tuple_type": "must be an array",
 }
 
 
-def from_pydantic(errors: Sequence[ErrorDetails], *prefix: str | int) -> list[Fault]:
-    """Translate pydantic's errors to faults below the path ``prefix``."""
-    faults = []
-    for error in errors:
-        message = _WORDING.get(error["type"])
-        if message is None:
-            message = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-            if error["msg"].startswith("Input should be "):
-                message = f"must be {message}"
-        faults.append(Fault(json_path(*prefix, *error["loc"]), message))
-    return faults
+def _message(error: ErrorDetails) -> str:
+    kind, message = error["type"], error["msg"]
+    if kind == "literal_error":
+        return f"must be one of {error['ctx']['expected']}, not {quoted(error['input'])}"
+    if kind == "extra_forbidden":
+        return "unknown field"
+    if kind in ("bool_type", "dict_type", "model_type", "string_type", "tuple_type"):
+        return f"{_WORDING[kind]}, not {kind_of(error['input'])}"
+    if message.startswith("Input should be "):
+        message = f"must be {message.removeprefix('Input should be ')}"
+    return _WORDING.get(kind) or message.removeprefix("Value error, ")

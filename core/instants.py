@@ -31,7 +31,9 @@ def parse_instant(text: str) -> Instant:
     """
     match = _RFC3339.fullmatch(text)
     if match is None:
-        raise ValueError(f"must be an RFC 3339 time with an offset, like 2026-03-01T09:00:00Z, not {text!r:.60}")
+        raise ValueError(
+            f"must be an RFC 3339 time with an offset, like 2026-03-01T09:00:00Z, not {text!r:.60}"
+        )
     year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
     fraction, sign, off_hour, off_minute = match.groups()[6:]
     if hour > 23 or minute > 59 or second > 60 or int(off_hour or 0) > 23 or int(off_minute or 0) > 59:

@@ -44,7 +44,9 @@ _SECTION_STABILITY = {"governing": "static", "task": "turn", "capability": "stat
 OrderKey = tuple[tuple[int, int, str], ...]
 _VERSION = re.compile(r"\d{1,40}(?:\.\d{1,40}){0,20}", re.ASCII)
 _READABLE = re.compile(r"[A-Za-z][A-Za-z0-9_.:/#@+-]{0,31}", re.ASCII)
-_RANDOM = re.compile(r"[0-9a-fA-F]{10,}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-|[A-Za-z]*[0-9]+[A-Za-z]+[0-9]+[A-Za-z0-9]{6,}")
+_RANDOM = re.compile(
+    r"[0-9a-fA-F]{10,}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-|[A-Za-z]*[0-9]+[A-Za-z]+[0-9]+[A-Za-z0-9]{6,}"
+)
 
 
 class ItemForm(NamedTuple):
@@ -203,7 +205,10 @@ def item_of(candidate: Candidate) -> Item:
         legal=_within_limits(candidate, forms),
         requires=candidate.requires,
         needs_closure=bool(
-            candidate.requires or candidate.group or candidate.conflict or any(form.requires for form in forms)
+            candidate.requires
+            or candidate.group
+            or candidate.conflict
+            or any(form.requires for form in forms)
         ),
         plain=not (candidate.scope or candidate.labels or source or freshness or ref[0] == "~")
         and candidate.band != "excluded"
@@ -219,7 +224,12 @@ def item_of(candidate: Candidate) -> Item:
         and Validity(
             *(
                 parse_instant(time) if time else None
-                for time in (freshness.observed_at, freshness.valid_from, freshness.valid_until, freshness.expires_at)
+                for time in (
+                    freshness.observed_at,
+                    freshness.valid_from,
+                    freshness.valid_until,
+                    freshness.expires_at,
+                )
             ),
             freshness.state,
             freshness.required,

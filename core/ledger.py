@@ -38,7 +38,9 @@ class Ledger:
     total: int = 0
 
     @classmethod
-    def start(cls, pool: Pool, musts: Iterable[int], picks: Mapping[int, int], account: Mapping[int, str]) -> Ledger:
+    def start(
+        cls, pool: Pool, musts: Iterable[int], picks: Mapping[int, int], account: Mapping[int, str]
+    ) -> Ledger:
         """Open the ledger with the must-haves and their dependencies."""
         ledger = cls(pool, held={STANDING: pool.priming}, total=pool.priming)
         ledger.roots = dict.fromkeys(musts)
@@ -49,7 +51,9 @@ class Ledger:
 
     def copy(self) -> Ledger:
         """Give a ledger that can change without changing this one."""
-        return Ledger(self.pool, dict(self.place), dict(self.paid), dict(self.held), dict(self.roots), self.total)
+        return Ledger(
+            self.pool, dict(self.place), dict(self.paid), dict(self.held), dict(self.roots), self.total
+        )
 
     def move(self, forms: Mapping[int, int]) -> Move:
         """Price bringing a unit into these forms, with whatever they need and without what nobody needs then."""
@@ -68,11 +72,17 @@ class Ledger:
         if fresh:
             return Move(delta, picks)
         delta -= sum(pool.cost[index][place[index]] for index in changed if index in place)
-        gone = self._unneeded({**place, **picks}, [*self.roots, *forms]) if self._may_release(changed) else _NOTHING
+        gone = (
+            self._unneeded({**place, **picks}, [*self.roots, *forms])
+            if self._may_release(changed)
+            else _NOTHING
+        )
         return Move(delta - sum(pool.cost[index][place[index]] for index in gone), picks, gone)
 
     def _may_release(self, changed: Iterable[int]) -> bool:
-        return any(index in self.place and (index, self.place[index]) in self.pool.form_needs for index in changed)
+        return any(
+            index in self.place and (index, self.place[index]) in self.pool.form_needs for index in changed
+        )
 
     def _unneeded(self, place: Mapping[int, int], roots: Iterable[int]) -> frozenset[int]:
         pool = self.pool

@@ -20,9 +20,18 @@ from loadmaster.core.passes.inventory import inventory
 from loadmaster.core.passes.layout import LAYOUTS, lay_out
 from loadmaster.core.passes.render import render
 from loadmaster.core.problem import Problem
-from loadmaster.core.result import Block, Bundle, Omission, Prefix, ProfileUsed, Tokens, block_bytes, row_to_dict
+from loadmaster.core.result import (
+    Block,
+    Bundle,
+    Omission,
+    Prefix,
+    ProfileUsed,
+    Tokens,
+    block_bytes,
+    row_to_dict,
+)
 from loadmaster.core.trace import PassCount, Trace
-from loadmaster.core.wording import would
+from loadmaster.core.wording import cause_of, would
 
 Pass = Callable[[Draft], Draft]
 
@@ -116,7 +125,7 @@ def compile_problem(problem: Problem) -> Bundle | CompileFailure:
         allocation=rows,
         blocks=blocks,
         omitted=tuple(
-            Omission(decision.item, decision.step, decision.rule, would(decision))
+            Omission(decision.item, decision.step, decision.rule, would(decision), cause_of(decision))
             for _, decision in sorted(draft.out.items())
         ),
         chat=draft.pool.chat,
@@ -194,5 +203,3 @@ def _tokens(draft: Draft) -> Tokens:
         source=counter.source,
         margin=counter.margin,
     )
-
-

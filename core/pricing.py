@@ -84,5 +84,6 @@ def envelopes(problem: Problem, pool: Pool) -> Pool:
 
 
 _ENVELOPES = tuple(
-    item_of(Candidate(id=f"{role} message", forms=(Form(form="full", text=""),))) for role in ("system", "context")
+    item_of(Candidate(id=f"{role} message", forms=(Form(form="full", text=""),)))
+    for role in ("system", "context")
 )

@@ -120,5 +120,3 @@ def limits_of(request: Request, profile: Profile, model_window: int | None) -> L
 def canonical_items(items: Sequence[Item]) -> tuple[Item, ...]:
     """Order items by id, so that nothing downstream depends on the order they came in."""
     return tuple(sorted(items, key=lambda item: item.id))
-
-

@@ -77,7 +77,9 @@ def _repeats(data: Any) -> Iterator[Fault]:
     while stack:
         path, value = stack.pop()
         if isinstance(value, _Repeating):
-            yield from (Fault(json_path(*path, key), "this key stands twice in its object") for key in value.repeated)
+            yield from (
+                Fault(json_path(*path, key), "this key stands twice in its object") for key in value.repeated
+            )
         if isinstance(value, dict):
             stack.extend(((*path, key), child) for key, child in reversed(value.items()))
         elif isinstance(value, list):

@@ -59,7 +59,7 @@ class Block:
         if self.kind != "text":
             data["kind"] = self.kind
         if self.metadata:
-            data["metadata"] = dict(self.metadata)
+            data["metadata"] = _sorted(self.metadata)
         return data
 
 
@@ -144,16 +144,22 @@ class ProfileUsed:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """A candidate that is not in the bundle: the pass and rule that left it out, and what would have let it in."""
+    """A candidate that is not in the bundle: the pass and rule that left it out, and what would have let it in.
+
+    ``cause`` names the candidate that it leans on for that: the one that replaces it or that it was
+    merged into, or the missing member of its group, its conflict or its dependencies.
+    """
 
     id: str
     step: str
     rule: str
     would: str
+    cause: str | None = None
 
     def to_dict(self) -> dict[str, str]:
         """Give it as JSON data."""
-        return {"id": self.id, "pass": self.step, "rule": self.rule, "would": self.would}
+        data = {"id": self.id, "pass": self.step, "rule": self.rule, "would": self.would}
+        return data if self.cause is None else {**data, "cause": self.cause}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +190,16 @@ class Bundle:
         System messages at the start of the run stay ahead of the context, since providers want
         system content first and in one piece.
         """
-        governing = "".join(block.text for block in self.blocks if block.kind == "text" and block.section == "governing")
-        context = "".join(block.text for block in self.blocks if block.kind == "text" and block.section != "governing")
+        governing = "".join(
+            block.text for block in self.blocks if block.kind == "text" and block.section == "governing"
+        )
+        context = "".join(
+            block.text for block in self.blocks if block.kind == "text" and block.section != "governing"
+        )
         run = [dict(block.value or {}) for block in self.blocks if block.kind == "message"]
-        leading = next((at for at, message in enumerate(run) if message["role"] not in ("system", "developer")), len(run))
+        leading = next(
+            (at for at, message in enumerate(run) if message["role"] not in ("system", "developer")), len(run)
+        )
         messages = [{"role": "system", "content": governing}] if governing else []
         messages += run[:leading]
         messages += [{"role": "user", "content": context}] if context else []
@@ -212,7 +224,11 @@ class Bundle:
         data: dict[str, Any] = {
             "status": self.status,
             "digest": self.digest,
-            "prefix": {"digest": self.prefix.digest, "tokens": self.prefix.tokens, "blocks": self.prefix.blocks},
+            "prefix": {
+                "digest": self.prefix.digest,
+                "tokens": self.prefix.tokens,
+                "blocks": self.prefix.blocks,
+            },
             "tokens": self.tokens.to_dict(),
             "profile": self.profile.to_dict(),
             "policies": dict(self.policies),

@@ -68,7 +68,9 @@ def cheapest(
     start = _start(pool, roots, have, given)
     first = _dive(pool, start, have, given)
     reached = value(first) if value else _tokens(pool, first)
-    if not any((index, place) in pool.form_needs for index in start for place in range(len(pool.cost[index]))):
+    if not any(
+        (index, place) in pool.form_needs for index in start for place in range(len(pool.cost[index]))
+    ):
         return Choice(first, reached, reached[0], True)
 
     best, picks_of_best = reached, first
@@ -124,7 +126,10 @@ def _dive(pool: Pool, start: set[int], have: Container[int], fixed: Picks) -> di
                 place = 0
             else:
                 lacking = [
-                    sum(need not in taken and need not in have for need in pool.form_needs.get((index, place), ()))
+                    sum(
+                        need not in taken and need not in have
+                        for need in pool.form_needs.get((index, place), ())
+                    )
                     for place in range(len(costs))
                 ]
                 place = min(range(len(costs)), key=lambda place: (lacking[place], costs[place], place))

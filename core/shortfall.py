@@ -78,7 +78,9 @@ class Shortfall:
         """Give the whole tokens that these facts need together."""
         facts = list(facts)
         floors = Floors(
-            tuple(entry for entry in self.floors.layers if any(fact.id == f"floor:{entry[0]}" for fact in facts))
+            tuple(
+                entry for entry in self.floors.layers if any(fact.id == f"floor:{entry[0]}" for fact in facts)
+            )
         )
         indices = [fact.index for fact in facts if fact.index is not None]
         tied = tuple(index for index in indices if index not in self._alone)
@@ -146,7 +148,12 @@ class Shortfall:
         ]
         if not found and len(self.facts) <= _PAIRS_UP_TO:
             pairs = combinations(self.facts, 2)
-            found = [(pair, total - after) for pair in pairs for after in (self._after(pair),) if after <= self.capacity]
+            found = [
+                (pair, total - after)
+                for pair in pairs
+                for after in (self._after(pair),)
+                if after <= self.capacity
+            ]
         if not found:
             return self._greedy(total)
         return sorted(found, key=lambda cure: (_touches(cure[0]), cure[1], [fact.id for fact in cure[0]]))
@@ -156,7 +163,9 @@ class Shortfall:
         order = sorted(self.facts, key=lambda fact: (fact.index is not None, -fact.tokens, fact.id))
         if self._after(order) > self.capacity:
             return []
-        enough = bisect_left(range(len(order)), True, key=lambda count: self._after(order[: count + 1]) <= self.capacity)
+        enough = bisect_left(
+            range(len(order)), True, key=lambda count: self._after(order[: count + 1]) <= self.capacity
+        )
         removed = order[: enough + 1]
         for fact in list(removed)[:_PAIRS_UP_TO]:
             rest = [other for other in removed if other is not fact]

@@ -124,7 +124,13 @@ class Trace:
         yield head_of(self.problem, [count.step for count in self.passes])
         for number, observation in enumerate(self.problem.observations):
             value = dict(observation.value)
-            yield {"t": "obs", "n": number, "key": observation.key, "digest": digest_of(value), "value": value}
+            yield {
+                "t": "obs",
+                "n": number,
+                "key": observation.key,
+                "digest": digest_of(value),
+                "value": value,
+            }
         for number, (step, item, verdict, rule, args) in enumerate(self.decisions):
             line: dict[str, Any] = {
                 "t": "dec", "n": number, "pass": step, "item": item, "verdict": verdict, "rule": rule
@@ -162,7 +168,9 @@ def head_of(problem: Problem, passes: Iterable[str]) -> dict[str, Any]:
         "schema": SCHEMA,
         "compiler": problem.compiler,
         "request": digest_of(problem.request.model_dump(mode="json")),
-        "inventory": sha256(b"".join(item.candidate.digest for item in sorted(problem.items, key=lambda i: i.id))),
+        "inventory": sha256(
+            b"".join(item.candidate.digest for item in sorted(problem.items, key=lambda i: i.id))
+        ),
         "policy": digest_of(problem.policy.profiles.model_dump(mode="json", by_alias=True)),
         "profile": {
             "name": problem.policy.name,
@@ -187,7 +195,9 @@ def head_of(problem: Problem, passes: Iterable[str]) -> dict[str, Any]:
 def observations_in(lines: Iterable[bytes | str]) -> tuple[Observation, ...]:
     """Give the observations that a trace recorded, for a replay."""
     parsed = (LINE.validate_json(line) for line in lines if line.strip())
-    return tuple(Observation(key=line.key, value=line.value) for line in parsed if isinstance(line, ObservationLine))
+    return tuple(
+        Observation(key=line.key, value=line.value) for line in parsed if isinstance(line, ObservationLine)
+    )
 
 
 def _dump(line: Mapping[str, Any]) -> bytes:

@@ -13,6 +13,14 @@ def would(decision: Decision) -> str:
     return word(decision.args) if word else "a change of the rule"
 
 
+def cause_of(decision: Decision) -> str | None:
+    """Give the id of the other candidate that a decision turned on, if there is one."""
+    for key in ("into", "by", "cause"):
+        if key in decision.args:
+            return str(decision.args[key])
+    return None
+
+
 def _names(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
@@ -26,7 +34,11 @@ def _scope(args: Args) -> str:
 def _net_value(args: Args) -> str:
     if args.get("worth_at"):
         return f"a cost of at most {args['worth_at']:,} tokens instead of {args['cost']:,}, or more relevance"
-    return "a relevance above zero" if not args.get("worth_at") and args["value"].startswith("0.000000000") else "a lower price"
+    return (
+        "a relevance above zero"
+        if not args.get("worth_at") and args["value"].startswith("0.000000000")
+        else "a lower price"
+    )
 
 
 def _cap(args: Args) -> str:
@@ -38,13 +50,15 @@ def _cap(args: Args) -> str:
 _WOULD: dict[str, Callable[[Args], str]] = {
     "scope": _scope,
     "authority": lambda args: f"an authority that section {args['section']} accepts",
-    "merged": lambda args: f"nothing: it is in as {args['into']}, its copy",
+    "merged": lambda args: f"nothing: {args['into']}, its copy, stands for it",
     "labels": lambda args: f"a clearance for {_names(args['labels'])}",
     "retention": lambda args: "a later expires_at",
     "excluded": lambda args: "another band than excluded",
-    "superseded": lambda args: f"nothing: {args.get('by', 'a newer version')} replaces it"
-    if "by" in args
-    else f"nothing: version {args['by_version']} replaces it",
+    "superseded": lambda args: (
+        f"nothing: {args.get('by', 'a newer version')} replaces it"
+        if "by" in args
+        else f"nothing: version {args['by_version']} replaces it"
+    ),
     "expired": lambda args: "a later valid_until, or a new observation",
     "not_yet_valid": lambda args: "a request at or after its valid_from",
     "max_age": lambda args: f"an observation no older than {args['max_age_seconds']:,} seconds",
@@ -57,7 +71,9 @@ _WOULD: dict[str, Callable[[Args], str]] = {
     "dependency_only": lambda args: "a choice that requires it; without a layer it does not compete",
     "min_relevance": lambda args: f"a relevance of {args['least']} instead of {args['relevance']}",
     "net_value": _net_value,
-    "adds_nothing": lambda args: f"an independent source for {_names(args['covers'])}, or a need that nothing covers yet",
+    "adds_nothing": lambda args: (
+        f"an independent source for {_names(args['covers'])}, or a need that nothing covers yet"
+    ),
     "cap": _cap,
     "no_room": lambda args: f"{args['short_by']:,} more tokens",
     "no_longer_needed": lambda args: "a choice that requires it",

@@ -52,12 +52,15 @@ class _Hold:
 
     def __init__(self, problem: Problem, pool: Pool, musts: MustHaves) -> None:
         self.pool = pool
+        self.candidates = len(problem.items)
         self.profile = problem.policy.profile
         self.layers = problem.policy.profiles.layers
         self.capacity = problem.limits.capacity
         self.wanted = musts.wanted
         self.ledger = Ledger.start(pool, musts.roots, musts.picks, musts.account)
-        self.market = Market(pool, self.ledger, Worth.of(self.profile, [pool.items[index] for index in pool.live]))
+        self.market = Market(
+            pool, self.ledger, Worth.of(self.profile, [pool.items[index] for index in pool.live])
+        )
         self.coverage = Coverage(problem.request.needs, self.profile.corroboration, pool.items)
         self.coverage.enter(self.ledger.place)
         self.entered: list[int] = []
@@ -65,8 +68,10 @@ class _Hold:
         self.rows: tuple[Row, ...] = ()
         self.leaning: Mapping[int, Sequence[int]] = {}
         self.queued: frozenset[int] = frozenset()
+        self.touched: set[int] = set()
         self.must_leads = sorted(
-            {pool.lead(index) for index in musts.roots}, key=lambda lead: (pool.items[lead].layer is not None, lead)
+            {pool.lead(index) for index in musts.roots},
+            key=lambda lead: (pool.items[lead].layer is not None, lead),
         )
         units = eligible_units(pool, self.profile)
         self.tied_units = [lead for lead in units if lead in pool.tied]
@@ -87,8 +92,12 @@ class _Hold:
         return self.pool.cost[index][self.ledger.place[index]]
 
     def _note(self, index: int, verdict: str, rule: str, args: Args) -> None:
+        if index >= self.candidates:  # an envelope of messages is no candidate
+            return
         form = self.pool.legal[index][self.ledger.place[index]].name
-        self.log.append(Decision("admission", self.pool.items[index].id, verdict, rule, {"form": form, **args}))
+        self.log.append(
+            Decision("admission", self.pool.items[index].id, verdict, rule, {"form": form, **args})
+        )
 
     # Room: what an account may still take
 
@@ -133,7 +142,11 @@ class _Hold:
 
     def _offer_within(self, lead: int, room: int) -> Offer | None:
         """Give the best offer of a unit that earns admission and fits the room."""
-        if self.pool.cost[lead][-1] > room and lead not in self.pool.tied and min(self.pool.cost[lead]) > room:
+        if (
+            self.pool.cost[lead][-1] > room
+            and lead not in self.pool.tied
+            and min(self.pool.cost[lead]) > room
+        ):
             return None
         if not self.coverage.adds(self.pool.unit(lead)):
             return None
@@ -156,17 +169,31 @@ class _Hold:
         queue = self.market.queue(leads)
         self.waiting[band] = [key[-1] for key in queue]
         self.waited.update(self.waiting[band])
-        while queue:
-            if not self._round(queue, grants) and not self._force(queue):
-                if not self.enrich():
-                    break
-                queue = self.market.queue([lead for lead in leads if lead not in self.ledger.roots])
-            queue = self._fitting(queue)
+        while True:
+            if self._round(queue, grants) or self._force(queue):
+                queue = self._fitting(self._again(queue))
+            elif self.enrich():
+                queue = self._fitting(
+                    self.market.queue([lead for lead in leads if lead not in self.ledger.roots])
+                )
+            else:
+                return
             self.waiting[band] = [key[-1] for key in queue]
             held = self.ledger.held
             more = wants(self.pool, self.waiting[band], self._payers(), self.layers)
-            grants, _ = self._allocate(everything, {layer: held.get(layer, 0) + more[layer] for layer in self.layers})
-        self.enrich()
+            grants, _ = self._allocate(
+                everything, {layer: held.get(layer, 0) + more[layer] for layer in self.layers}
+            )
+
+    def _again(self, queue: list[Key]) -> list[Key]:
+        """Put the units whose price has changed at their new places, also those that had fallen out."""
+        if not self.touched:
+            return queue
+        keys = self.market.queue(sorted(self.touched - self.ledger.roots.keys()))
+        kept = [key for key in queue if key[-1] not in self.touched]
+        self.waited.update(key[-1] for key in keys)
+        self.touched.clear()
+        return sorted(kept + keys)
 
     def _lone_wants(self, units: list[int]) -> dict[int, dict[str, int]]:
         """Sum by band and layer what units cost that share nothing: no choice ever changes that."""
@@ -180,8 +207,13 @@ class _Hold:
     def _wants(self, band: int) -> dict[str, int]:
         """Give what each layer could use for units of this band and above, against the bundle as it is."""
         leads = [lead for lead in self.tied_units if self.pool.unit_bands[lead] <= band]
-        tied = wants(self.pool, leads, self._payers(), self.layers) if leads else dict.fromkeys(self.layers, 0)
-        return {layer: tied[layer] + sum(self.lone_wants[b][layer] for b in range(band + 1)) for layer in self.layers}
+        tied = (
+            wants(self.pool, leads, self._payers(), self.layers) if leads else dict.fromkeys(self.layers, 0)
+        )
+        return {
+            layer: tied[layer] + sum(self.lone_wants[b][layer] for b in range(band + 1))
+            for layer in self.layers
+        }
 
     def _payers(self) -> dict[int, str]:
         return {index: paid[0][0] for index, paid in self.ledger.paid.items()}
@@ -196,6 +228,8 @@ class _Hold:
             rule = self.profile.layers.get(layer)
             held = self.ledger.held.get(layer, 0)
             reserve = self._floor(layer, base)
+            if self.entered:  # a grant in whole tokens may have taken the fraction of another layer's floor
+                reserve = Fraction(floor(reserve))
             if reserve > held and not self._can_use(layer, self.capacity - self.ledger.total):
                 reserve = Fraction(0)
             demands.append(
@@ -211,7 +245,9 @@ class _Hold:
             )
         grants = allocate(base, demands, self.profile.surplus)
         assert not isinstance(grants, FloorBreach), "a breach of floors after feasibility was proven"
-        rows = tuple(self._row(demand, grant, everything, base) for demand, grant in zip(demands, grants, strict=True))
+        rows = tuple(
+            self._row(demand, grant, everything, base) for demand, grant in zip(demands, grants, strict=True)
+        )
         return dict(zip(self.layers, grants, strict=True)), rows
 
     def _row(self, demand: Demand, grant: int, everything: Mapping[str, int], base: int) -> Row:
@@ -247,8 +283,7 @@ class _Hold:
                 continue
             offer = None if lead in self.ledger.roots else self._offer_within(lead, free)
             if offer is not None:
-                changed = map(self.market.key, self._enter(lead, offer, "earned"))
-                for moved in changed:
+                for moved in map(self.market.key, self._enter(lead, offer, "earned")):
                     if moved is not None:
                         heapq.heappush(again, moved)
                 progress = True
@@ -303,14 +338,26 @@ class _Hold:
             self._note(index, verdict, rule, {**args, "band": BANDS[self.pool.unit_bands[lead]]})
         for index in entered:
             if index not in unit:
-                self._note(index, "pulled", "dependency", {"by": self.pool.items[lead].id, "tokens": self._cost(index)})
+                self._note(
+                    index,
+                    "pulled",
+                    "dependency",
+                    {"by": self.pool.items[lead].id, "tokens": self._cost(index)},
+                )
         for index in sorted(offer.move.gone):
-            self.log.append(Decision("admission", self.pool.items[index].id, "omitted", "no_longer_needed"))
+            if index < self.candidates:
+                self.log.append(
+                    Decision("admission", self.pool.items[index].id, "omitted", "no_longer_needed")
+                )
         if rule != "enriched":
             self.entered.append(lead)
         touched = {self.pool.lead(index) for index in (*entered, *offer.move.gone)}
-        touched.update(other for index in (*entered, *offer.move.gone) for other in self.leaning.get(index, ()))
-        return sorted(touched.intersection(self.queued) - self.ledger.roots.keys())
+        touched.update(
+            other for index in (*entered, *offer.move.gone) for other in self.leaning.get(index, ())
+        )
+        touched = touched.intersection(self.queued) - self.ledger.roots.keys()
+        self.touched |= touched
+        return sorted(touched)
 
     def _account(self, lead: int) -> str:
         item = self.pool.items[lead]
@@ -409,6 +456,8 @@ class _Hold:
         """Complete the rows of the first full allocation with what was used in the end."""
         held = self.ledger.held
         return tuple(
-            row._replace(used=held.get(row.layer, 0), floor_unmet=held.get(row.layer, 0) < min(row.floor, row.wants))
+            row._replace(
+                used=held.get(row.layer, 0), floor_unmet=held.get(row.layer, 0) < min(row.floor, row.wants)
+            )
             for row in self.rows
         )

@@ -41,10 +41,16 @@ def close(draft: Draft) -> Draft:
     conflicts = _sets(items, related, lambda item: item.conflict and item.conflict[0])
     sides = {}
     for name, members in sorted(conflicts.items()):
-        there = tuple(index for index in members if draft.out.get(index) is None or draft.out[index].step == "alternatives")
+        there = tuple(
+            index
+            for index in members
+            if draft.out.get(index) is None or draft.out[index].step == "alternatives"
+        )
         if len(there) < 2:
             if there and len(members) > 1:
-                log.append(Decision("closure", items[there[0]].id, "kept", "conflict_dissolved", {"conflict": name}))
+                log.append(
+                    Decision("closure", items[there[0]].id, "kept", "conflict_dissolved", {"conflict": name})
+                )
         elif any((items[index].conflict or ("", False))[1] for index in there):
             sides[name] = there
     log.extend(_fall(draft, web, related, groups, sides))
@@ -159,7 +165,10 @@ def _pool(
         for index, unit in members.items():
             unit_bands[index] = min(draft.bands[member] for member in unit)
     tags = {
-        index: name for name, there in sorted(sides.items(), reverse=True) for index in there if index not in web.out
+        index: name
+        for name, there in sorted(sides.items(), reverse=True)
+        for index in there
+        if index not in web.out
     }
     needs: dict[int, tuple[int, ...]] = {}
     form_needs: dict[tuple[int, int], tuple[int, ...]] = {}

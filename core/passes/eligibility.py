@@ -12,7 +12,15 @@ from dataclasses import replace
 
 from loadmaster.core.contract import merge_names
 from loadmaster.core.draft import Blocker, Decision, Draft
-from loadmaster.core.items import EXCLUDED, LEAST_AUTHORITY, REQUIRED, Item, Validity, refer_apart, scope_pairs
+from loadmaster.core.items import (
+    EXCLUDED,
+    LEAST_AUTHORITY,
+    REQUIRED,
+    Item,
+    Validity,
+    refer_apart,
+    scope_pairs,
+)
 from loadmaster.core.problem import Problem
 
 _STATES = ("current", "unknown", "stale")
@@ -34,12 +42,18 @@ def check_eligibility(draft: Draft) -> Draft:
     position = dict(draft.position)
     for index, survivor in _copies(items, watched, absent, problem.meter.declared):
         items[survivor] = _merge(items[survivor], items[index])
-        bands[survivor] = EXCLUDED if EXCLUDED in (bands[survivor], bands[index]) else min(bands[survivor], bands[index])
+        bands[survivor] = (
+            EXCLUDED if EXCLUDED in (bands[survivor], bands[index]) else min(bands[survivor], bands[index])
+        )
         position[items[index].id] = survivor
         absent.add(index)
-        out[index] = Decision("eligibility", items[index].id, "rejected", "merged", {"into": items[survivor].id})
+        out[index] = Decision(
+            "eligibility", items[index].id, "rejected", "merged", {"into": items[survivor].id}
+        )
         log.append(out[index])
-    for index, decision in _refused_inside(problem, items, bands, [index for index in watched if index not in absent]):
+    for index, decision in _refused_inside(
+        problem, items, bands, [index for index in watched if index not in absent]
+    ):
         log.append(decision)
         out.setdefault(index, decision)
     refer_apart(items, [index for index in watched if index not in absent])
@@ -104,7 +118,12 @@ def _refused_inside(
             lacking = sorted(set(item.labels) - clearances)
             yield index, Decision("eligibility", item.id, "rejected", "labels", {"labels": lacking})
         validity = item.validity
-        if validity is not None and validity.expires_at is not None and as_of is not None and validity.expires_at <= as_of:
+        if (
+            validity is not None
+            and validity.expires_at is not None
+            and as_of is not None
+            and validity.expires_at <= as_of
+        ):
             yield index, Decision("eligibility", item.id, "rejected", "retention")
         if bands[index] == EXCLUDED:
             yield index, Decision("eligibility", item.id, "rejected", "excluded")
@@ -120,7 +139,8 @@ def _copies(
         if item.source is None or index in absent:
             continue
         forms = tuple(
-            (form.name, form.kind, form.body, form.requires, form.declared if declared else None) for form in item.forms
+            (form.name, form.kind, form.body, form.requires, form.declared if declared else None)
+            for form in item.forms
         )
         survivor = first.setdefault((item.source, item.authority, item.scope, forms), index)
         if survivor != index:

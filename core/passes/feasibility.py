@@ -21,7 +21,9 @@ def prove_feasibility(draft: Draft) -> Draft:
     if any(rule.floor.tokens or rule.floor.share for rule in profile.layers.values()):
         standing = pool.close(index for index in roots if pool.items[pool.lead(index)].layer is None)
         wanted = wants(pool, eligible_units(pool, profile), dict.fromkeys(standing, STANDING), profile.layers)
-    return replace(draft, musts=least_need(pool, roots, Floors.of(profile, wanted), problem.limits.capacity, wanted))
+    return replace(
+        draft, musts=least_need(pool, roots, Floors.of(profile, wanted), problem.limits.capacity, wanted)
+    )
 
 
 def least_need(

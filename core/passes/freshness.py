@@ -47,7 +47,9 @@ def check_freshness(draft: Draft) -> Draft:
     return replace(draft, out=out, log=tuple(log), blockers=tuple(blockers))
 
 
-def _verdict(validity: Validity | None, as_of: Instant | None, max_age: int | None) -> tuple[str | None, Args]:
+def _verdict(
+    validity: Validity | None, as_of: Instant | None, max_age: int | None
+) -> tuple[str | None, Args]:
     """Give the first rule that refuses, in the order of the specification."""
     if validity is None:
         return None, {}

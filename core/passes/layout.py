@@ -32,13 +32,21 @@ def lay_out(draft: Draft) -> Draft:
         item = pool.items[index]
         section = SECTIONS.index(item.section)
         stability = item.stability if by_stability and section else 0
-        return stability, section, pool.rank_of_layer(item.layer), _unit_place(pool, index, inside), _place(pool, index)
+        return (
+            stability,
+            section,
+            pool.rank_of_layer(item.layer),
+            _unit_place(pool, index, inside),
+            _place(pool, index),
+        )
 
     kinds["text"].sort(key=text_key)
     if by_stability:
         kinds["text"].sort(key=lambda index: pool.items[index].section != "governing")
     kinds["message"].sort(key=lambda index: _place(pool, index))
-    kinds["tool"].sort(key=lambda index: (tool_name(pool.items[index].forms[0].value or {}), pool.items[index].id))
+    kinds["tool"].sort(
+        key=lambda index: (tool_name(pool.items[index].forms[0].value or {}), pool.items[index].id)
+    )
     return replace(draft, order=(*kinds["text"], *kinds["message"], *kinds["tool"]))
 
 

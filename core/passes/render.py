@@ -46,7 +46,9 @@ def render(draft: Draft) -> Draft:
             rows=tuple(row._replace(floor_unmet=row.used < min(row.floor, row.wants)) for row in rows),
             slack_reason="nothing_fits",
         )
-        draft = replace(draft, packed=packed, out={**draft.out, **removed}, log=(*draft.log, *removed.values()))
+        draft = replace(
+            draft, packed=packed, out={**draft.out, **removed}, log=(*draft.log, *removed.values())
+        )
         draft = _serialise(lay_out(draft))
     return draft
 
