@@ -16,7 +16,7 @@ from loadmaster.core.canonical import canonical_json
 from loadmaster.core.instants import Instant, parse_instant
 
 if TYPE_CHECKING:
-    from loadmaster.core.contract import Candidate
+    from loadmaster.core.contract import Candidate, Freshness
 
 FORMS = ("full", "dense", "compact", "anchor", "reference")
 BANDS = ("mandatory", "required", "supported", "discretionary", "excluded")
@@ -171,6 +171,21 @@ def _forms_of(candidate: Candidate, section: str, ref: str) -> tuple[ItemForm, .
     return tuple(sorted(forms, key=lambda form: form.rank))
 
 
+def _validity_of(freshness: Freshness) -> Validity:
+    def instant(time: str | None) -> Instant | None:
+        return parse_instant(time) if time else None
+
+    return Validity(
+        observed_at=instant(freshness.observed_at),
+        valid_from=instant(freshness.valid_from),
+        valid_until=instant(freshness.valid_until),
+        expires_at=instant(freshness.expires_at),
+        state=freshness.state,
+        required=freshness.required,
+        supersedes=freshness.supersedes,
+    )
+
+
 def _within_limits(candidate: Candidate, forms: tuple[ItemForm, ...]) -> tuple[ItemForm, ...]:
     """Give the forms between ``min_form`` and ``max_form``; only full where ``exact``."""
     richest = _FORM_RANK[candidate.max_form] if candidate.max_form else 0
@@ -193,7 +208,7 @@ def item_of(candidate: Candidate) -> Item:
     _, digits, exponent = candidate.relevance.as_tuple()
     places = max(0, -int(exponent))
     relevance = (int("".join(map(str, digits))) * 10 ** max(0, int(exponent)), places)
-    source, freshness = candidate.source, candidate.freshness
+    source, freshness, conflict = candidate.source, candidate.freshness, candidate.conflict
     return Item(
         id=candidate.id,
         ref=ref,
@@ -214,27 +229,13 @@ def item_of(candidate: Candidate) -> Item:
         and candidate.band != "excluded"
         and AUTHORITY[candidate.authority] >= LEAST_AUTHORITY[section],
         group=candidate.group,
-        conflict=candidate.conflict and (candidate.conflict.id, candidate.conflict.status == "unresolved"),
+        conflict=(conflict.id, conflict.status == "unresolved") if conflict else None,
         scope=scope_pairs(candidate.scope),
         authority=AUTHORITY[candidate.authority],
-        source=source and (source.id, source.version),
+        source=(source.id, source.version) if source else None,
         provenance=source.provenance if source else None,
         version=dotted_version(source.version) if source else None,
-        validity=freshness
-        and Validity(
-            *(
-                parse_instant(time) if time else None
-                for time in (
-                    freshness.observed_at,
-                    freshness.valid_from,
-                    freshness.valid_until,
-                    freshness.expires_at,
-                )
-            ),
-            freshness.state,
-            freshness.required,
-            freshness.supersedes,
-        ),
+        validity=_validity_of(freshness) if freshness else None,
         labels=candidate.labels,
         covers=candidate.covers,
         order=order_key(candidate.order),

@@ -66,7 +66,7 @@ class Ledger:
             ((index, wanted),) = changed.items()
             if index not in pool.needs and (index, wanted) not in pool.form_needs:
                 return Move(pool.cost[index][wanted], changed)
-        have = place if fresh else {index: at for index, at in place.items() if index not in changed}
+        have = place.keys() if fresh else place.keys() - changed.keys()
         picks = cheapest(pool, changed, have, fixed=changed).picks
         delta = sum(pool.cost[index][at] for index, at in picks.items())
         if fresh:

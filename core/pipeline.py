@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import ceil
 
 from loadmaster.core.accounts import STANDING, TASK, totals
 from loadmaster.core.canonical import digest_of_sequence
 from loadmaster.core.draft import Draft
-from loadmaster.core.failure import CompileFailure, explain_failure
+from loadmaster.core.explain import explain_failure
+from loadmaster.core.failure import CompileFailure
 from loadmaster.core.items import BANDS, STABILITIES
 from loadmaster.core.passes.admission import admit
 from loadmaster.core.passes.alternatives import choose_alternatives
@@ -48,7 +49,7 @@ LEGALITY: tuple[Pass, ...] = (
 SELECTION: tuple[Pass, ...] = (admit, lay_out, render)
 """What fills the bundle and gives it its exact bytes."""
 
-NAMES = {
+NAMES: Mapping[Pass, str] = {
     inventory: "inventory",
     check_eligibility: "eligibility",
     check_freshness: "freshness",
@@ -64,7 +65,7 @@ NAMES = {
 def run(problem: Problem) -> tuple[Draft, tuple[PassCount, ...], bool]:
     """Run passes 1 to 9; gives the draft, what each pass did, and whether a legal bundle came out."""
     draft = Draft(problem)
-    counts = []
+    counts: list[PassCount] = []
     for step in LEGALITY:
         draft = _counted(step, draft, counts)
     assert draft.musts is not None

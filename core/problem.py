@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from math import ceil
 from types import MappingProxyType
 
 from loadmaster.core.blocks import TAGGED, Renderer
+from loadmaster.core.canonical import canonical_json
 from loadmaster.core.contract import Observation, Request
 from loadmaster.core.instants import Instant, parse_duration, parse_instant
-from loadmaster.core.items import Item, scope_pairs
+from loadmaster.core.items import Item
 from loadmaster.core.profiles import Profile, ProfileSet
 from loadmaster.core.tokens import Meter
 
@@ -65,8 +65,7 @@ class Policy:
             layer_rank=MappingProxyType({layer: rank for rank, layer in enumerate(profiles.layers)}),
             max_age=MappingProxyType({layer: parse_duration(age) for layer, age in profile.max_age.items()}),
             transfers=frozenset(
-                (rule.key, *(value for _, value in scope_pairs({"a": rule.from_, "b": rule.to})))
-                for rule in profile.transfer
+                (rule.key, canonical_json(rule.from_), canonical_json(rule.to)) for rule in profile.transfer
             ),
         )
 

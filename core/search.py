@@ -9,7 +9,8 @@ Work is limited by a count, never by time, so that equal inputs end alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -44,7 +45,7 @@ class _Node:
 def cheapest(
     pool: Pool,
     roots: Iterable[int],
-    have: Mapping[int, int] | frozenset[int] = frozenset(),
+    have: AbstractSet[int] = frozenset(),
     value: Callable[[Picks], Value] | None = None,
     bound: Callable[[Picks], int | Fraction] | None = None,
     fixed: Mapping[int, int] | None = None,
@@ -104,14 +105,14 @@ def cheapest(
     return Choice(picks_of_best, best, least, least == best[0])
 
 
-def _start(pool: Pool, roots: Iterable[int], have: Container[int], fixed: Picks) -> set[int]:
+def _start(pool: Pool, roots: Iterable[int], have: AbstractSet[int], fixed: Picks) -> set[int]:
     """Close the roots, with what forms need that are decided already."""
     start = pool.close(roots, have)
     decided = [need for index, place in fixed.items() for need in pool.form_needs.get((index, place), ())]
     return start | pool.close(decided, have) if decided else start
 
 
-def _dive(pool: Pool, start: set[int], have: Container[int], fixed: Picks) -> dict[int, int]:
+def _dive(pool: Pool, start: set[int], have: AbstractSet[int], fixed: Picks) -> dict[int, int]:
     """Choose greedily, in one pass: a first answer, and the whole one where forms need nothing."""
     picks: dict[int, int] = {}
     taken = set(start)
@@ -148,7 +149,7 @@ def _tokens(pool: Pool, picks: Picks) -> Value:
 
 
 def _relax(
-    pool: Pool, node: _Node, have: Mapping[int, int] | frozenset[int], fixed: Picks
+    pool: Pool, node: _Node, have: AbstractSet[int], fixed: Picks
 ) -> tuple[dict[int, int], set[int]] | None:
     """Let each candidate take its cheapest form, undecided dependencies being free."""
     picks: dict[int, int] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from itertools import combinations
 from math import ceil
 from typing import NamedTuple
@@ -26,7 +27,7 @@ class Demanded(NamedTuple):
     """One thing that takes room and could be waived: a must-have, or a layer's floor."""
 
     id: str
-    index: int | None
+    candidate: int | None
     layer: str | None
     band: int
     tokens: int
@@ -47,15 +48,15 @@ class Shortfall:
 
     def _facts(self, draft: Draft) -> list[Demanded]:
         base = self.capacity
-        facts = []
+        facts: list[Demanded] = []
         for layer, tokens, share, wanted in self.floors.layers:
-            size = ceil(min(tokens + share * max(base, 0), wanted))
+            size = ceil(min(tokens + share * max(base, 0), Fraction(wanted)))
             facts.append(Demanded(f"floor:{layer}", None, layer, -1, size))
         for index in draft.musts.roots if draft.musts else ():
             if draft.is_must(index):
                 item = self.pool.items[index]
-                tokens = self.pool.cost[index][self.picks[index]]
-                facts.append(Demanded(item.id, index, item.layer, draft.bands[index], tokens))
+                cost = self.pool.cost[index][self.picks[index]]
+                facts.append(Demanded(item.id, index, item.layer, draft.bands[index], cost))
         rank = {-1: 0, MANDATORY: 2}
         return sorted(facts, key=lambda fact: (rank.get(fact.band, 1), fact.tokens, fact.id))
 
@@ -65,13 +66,15 @@ class Shortfall:
         needed = Counter(need for needs in pool.needs.values() for need in needs)
         needed.update(need for needs in pool.form_needs.values() for need in needs)
         return frozenset(
-            fact.index
+            fact.candidate
             for fact in self.facts
-            if fact.index is not None
-            and fact.index not in pool.needs
-            and fact.index not in pool.members
-            and not needed[fact.index]
-            and not any((fact.index, place) in pool.form_needs for place in range(len(pool.cost[fact.index])))
+            if fact.candidate is not None
+            and fact.candidate not in pool.needs
+            and fact.candidate not in pool.members
+            and not needed[fact.candidate]
+            and not any(
+                (fact.candidate, place) in pool.form_needs for place in range(len(pool.cost[fact.candidate]))
+            )
         )
 
     def need(self, facts: Iterable[Demanded]) -> int:
@@ -82,7 +85,7 @@ class Shortfall:
                 entry for entry in self.floors.layers if any(fact.id == f"floor:{entry[0]}" for fact in facts)
             )
         )
-        indices = [fact.index for fact in facts if fact.index is not None]
+        indices = [fact.candidate for fact in facts if fact.candidate is not None]
         tied = tuple(index for index in indices if index not in self._alone)
         charged = dict(self._charged(tied, floors))
         for index in indices:
@@ -115,14 +118,14 @@ class Shortfall:
         return Counter(index for fact in self.facts for index in self._asks_for(fact))
 
     def _asks_for(self, fact: Demanded) -> tuple[int, ...]:
-        if fact.index is None:
+        if fact.candidate is None:
             return ()
-        mates = tuple(index for index in self.pool.members.get(fact.index, ()) if index != fact.index)
-        return self.pool.needs.get(fact.index, ()) + mates
+        mates = tuple(index for index in self.pool.members.get(fact.candidate, ()) if index != fact.candidate)
+        return self.pool.needs.get(fact.candidate, ()) + mates
 
     def _without(self, fact: Demanded, left: dict[Demanded, None], wanting: Counter[int], total: int) -> int:
         """Give the need without one fact, by arithmetic where its cost is its own."""
-        index = fact.index
+        index = fact.candidate
         if index is not None:
             if wanting[index]:
                 return total  # another fact asks for it anyway
@@ -140,7 +143,7 @@ class Shortfall:
         """
         total = self.need(self.facts)
         everything, wanting = dict.fromkeys(self.facts), self._wanting()
-        found = [
+        found: list[tuple[tuple[Demanded, ...], int]] = [
             ((fact,), total - after)
             for fact in blocking
             for after in (self._without(fact, everything, wanting, total),)
@@ -160,7 +163,7 @@ class Shortfall:
 
     def _greedy(self, total: int) -> list[tuple[tuple[Demanded, ...], int]]:
         """Drop floors, then the largest must-haves, until the rest fits; then put back what may stay."""
-        order = sorted(self.facts, key=lambda fact: (fact.index is not None, -fact.tokens, fact.id))
+        order = sorted(self.facts, key=lambda fact: (fact.candidate is not None, -fact.tokens, fact.id))
         if self._after(order) > self.capacity:
             return []
         enough = bisect_left(
@@ -179,4 +182,4 @@ class Shortfall:
 
 
 def _touches(facts: Iterable[Demanded]) -> bool:
-    return any(fact.index is not None for fact in facts)
+    return any(fact.candidate is not None for fact in facts)

@@ -21,8 +21,9 @@ def _places(number: Decimal) -> int:
 
 
 def _scaled(number: Decimal, places: int) -> int:
-    sign, digits, exponent = number.as_tuple()
-    return int("".join(map(str, digits))) * 10 ** (places + int(exponent))
+    _, digits, exponent = number.as_tuple()
+    scale: int = 10 ** (places + int(exponent))
+    return int("".join(map(str, digits))) * scale
 
 
 @dataclass(frozen=True, slots=True)

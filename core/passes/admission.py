@@ -7,7 +7,7 @@ of its layer's grant, or waits. What lumpy units leave unspent is allocated agai
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction

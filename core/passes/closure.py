@@ -8,7 +8,7 @@ and every legal form gets its price.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from loadmaster.core.draft import Blocker, Decision, Draft
@@ -38,7 +38,7 @@ def close(draft: Draft) -> Draft:
     related = [index for index, item in enumerate(items) if item.needs_closure and index not in draft.absent]
     log = list(draft.log)
     groups = _sets(items, related, lambda item: item.group)
-    conflicts = _sets(items, related, lambda item: item.conflict and item.conflict[0])
+    conflicts = _sets(items, related, lambda item: item.conflict[0] if item.conflict else None)
     sides = {}
     for name, members in sorted(conflicts.items()):
         there = tuple(
@@ -60,10 +60,12 @@ def close(draft: Draft) -> Draft:
     return replace(draft, out=web.out, log=tuple(log), blockers=tuple(blockers), pool=pool)
 
 
-def _sets(items: Sequence[Item], related: list[int], key: object) -> dict[str, list[int]]:
+def _sets(
+    items: Sequence[Item], related: list[int], key: Callable[[Item], str | None]
+) -> dict[str, list[int]]:
     sets: dict[str, list[int]] = defaultdict(list)
     for index in related:
-        name = key(items[index])  # type: ignore[operator]
+        name = key(items[index])
         if name:
             sets[name].append(index)
     return sets
@@ -143,10 +145,10 @@ def _blockers(draft: Draft, web: _Web, sides: Mapping[str, tuple[int, ...]]) -> 
             if index not in web.out and draft.is_must(index) and draft.items[index].section == "governing"
         ]
         if len(governing) > 1:
-            ids = tuple(draft.items[index].id for index in governing)
+            ids = [draft.items[index].id for index in governing]
             for identifier in ids:
-                chain = (identifier, *(other for other in ids if other != identifier))
-                yield Blocker("unresolved_required_conflict", identifier, f"conflict:{name}", chain)
+                parties = (identifier, *(other for other in ids if other != identifier))
+                yield Blocker("unresolved_required_conflict", identifier, f"conflict:{name}", parties)
 
 
 def _pool(
