@@ -37,7 +37,7 @@ class ModelTable(Model):
     unknown: ModelRow
 
     def find(self, model: str) -> ModelRow:
-        """Give the first row whose pattern matches, with or without a ``provider:`` or ``provider/`` prefix."""
+        """Give the first row whose pattern matches, with or without the provider's prefix."""
         names = (model, model.rpartition(":")[2], model.rpartition("/")[2])
         for row in self.models:
             if any(fnmatchcase(name, row.pattern) for name in names):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from math import ceil
 from typing import Any, Literal
 
@@ -134,7 +135,7 @@ def _breakdown(draft: Draft) -> Iterator[dict[str, Any]]:
             yield {"layer": None, "part": part, "items": count[account], "needed": charged[account]}
     for layer in draft.problem.policy.profiles.layers:
         rule = draft.problem.policy.profile.layers.get(layer)
-        floor = ceil(min(rule.floor.of(base), musts.wanted.get(layer, 0))) if rule else 0
+        floor = ceil(min(rule.floor.of(base), Fraction(musts.wanted.get(layer, 0)))) if rule else 0
         if charged[layer] or floor:
             needed = max(charged[layer], floor)
             yield {"layer": layer, "part": "layer", "items": count[layer], "needed": needed, "floor": floor}

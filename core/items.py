@@ -50,7 +50,7 @@ _RANDOM = re.compile(
 
 
 class ItemForm(NamedTuple):
-    """One representation: ``rank`` 0 is the richest; ``digest`` identifies everything that its block shows."""
+    """One representation: ``rank`` 0 is the richest; ``digest`` identifies what its block shows."""
 
     name: str
     rank: int
@@ -117,7 +117,7 @@ def tool_name(tool: Mapping[str, Any]) -> str:
 
 
 def short_reference(identifier: str) -> str:
-    """Give the id that a block shows: the candidate's own where it is short and readable, else a digest's start.
+    """Give the id that a block shows: the candidate's own if short and readable, else a digest's start.
 
     A pure function of the id, so a block's bytes do not depend on its neighbours; a clash of two
     references in one pool is settled by `longer_reference`.

@@ -56,7 +56,7 @@ class Ledger:
         )
 
     def move(self, forms: Mapping[int, int]) -> Move:
-        """Price bringing a unit into these forms, with whatever they need and without what nobody needs then."""
+        """Price bringing a unit into these forms, with what they need, without what nobody needs then."""
         pool, place = self.pool, self.place
         changed = {index: wanted for index, wanted in forms.items() if place.get(index) != wanted}
         if not changed:

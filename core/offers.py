@@ -13,7 +13,7 @@ from loadmaster.core.worth import Worth
 
 
 class Option(NamedTuple):
-    """One form level for a unit: the places of its members' forms, and the value, which is its lead's."""
+    """One form level for a unit: the places of its members' forms, and the value of its lead."""
 
     level: int
     forms: Mapping[int, int]
@@ -29,7 +29,7 @@ class Offer(NamedTuple):
 
 
 Key = tuple[int, int, int, OrderKey, int]
-"""A unit's place in the queue, smallest first: urgency, cost, declared layer, place in time, and the unit itself."""
+"""A unit's place in the queue, smallest first: urgency, cost, declared layer, place in time, unit."""
 
 
 class Market:
@@ -42,7 +42,7 @@ class Market:
         self._options: dict[int, list[Option]] = {}
 
     def options(self, lead: int) -> list[Option]:
-        """Give a unit's options, richest first: for each form level, each member no richer than that, else its poorest."""
+        """Give a unit's options, richest first: at each level, each member no richer, else its poorest."""
         known = self._options.get(lead)
         if known is None:
             pool = self.pool

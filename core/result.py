@@ -1,4 +1,4 @@
-"""The outputs: a bundle with its trace, or a compile failure. Both typed, matchable and JSON-plain by `to_dict`."""
+"""The output of a compile that succeeds: the bundle, typed, and JSON-plain by ``to_dict``."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class EncodingCounter:
 class EstimateCounter:
     """The labelled estimate for when no vocabulary is at hand: a token for every four bytes of UTF-8.
 
-    Measured text runs at 3.6 (JSON) to 4.7 (prose) characters a token under o200k; the margin covers that spread.
+    Measured text runs at 3.6 (JSON) to 4.7 (prose) characters a token under o200k; the margin covers that.
     """
 
     encoding: str = "estimate"

@@ -40,12 +40,16 @@ def check_eligibility(draft: Draft) -> Draft:
         if out.setdefault(index, decision) is decision:
             absent.add(index)
     position = dict(draft.position)
+    wanted = {position[identifier] for identifier in problem.request.requires if identifier in position}
+    wanted.update(index for index, band in enumerate(bands) if band <= REQUIRED)
     for index, survivor in _copies(items, watched, absent, problem.meter.declared):
         items[survivor] = _merge(items[survivor], items[index])
         bands[survivor] = (
             EXCLUDED if EXCLUDED in (bands[survivor], bands[index]) else min(bands[survivor], bands[index])
         )
         position[items[index].id] = survivor
+        if index in wanted:
+            wanted.add(survivor)
         absent.add(index)
         out[index] = Decision(
             "eligibility", items[index].id, "rejected", "merged", {"into": items[survivor].id}
@@ -57,11 +61,10 @@ def check_eligibility(draft: Draft) -> Draft:
         log.append(decision)
         out.setdefault(index, decision)
     refer_apart(items, [index for index in watched if index not in absent])
-    wanted = {position[identifier] for identifier in problem.request.requires if identifier in position}
     blockers = [
         Blocker("source_unavailable", items[index].id, decision.rule)
         for index, decision in sorted(out.items())
-        if decision.rule != "merged" and (bands[index] <= REQUIRED or index in wanted)
+        if decision.rule != "merged" and index in wanted
     ]
     return replace(
         draft,

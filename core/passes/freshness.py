@@ -14,7 +14,7 @@ Args = dict[str, object]
 
 
 def check_freshness(draft: Draft) -> Draft:
-    """Refuse what is superseded, expired, not yet valid, too old, stale, or unknown where a verdict is required."""
+    """Refuse what is superseded, expired, not yet valid, too old, stale, or of unknown freshness."""
     as_of = draft.problem.as_of
     items = draft.items
     live = [

@@ -15,7 +15,7 @@ from loadmaster.core.faults import Fault, InvalidInput
 from loadmaster.core.pipeline import compile_problem
 from loadmaster.core.problem import Policy, Problem, limits_of
 from loadmaster.core.profiles import ProfileSet
-from loadmaster.core.reading import Document, parse_json, policy_faults, read_document
+from loadmaster.core.reading import Document, check_parts, parse_with_flaws, read_document
 from loadmaster.core.result import Bundle
 from loadmaster.core.tokens import (
     CountCache,
@@ -99,10 +99,10 @@ class Compiler:
         Raises:
             InvalidInput: The document breaks the data contract.
         """
-        data = parse_json(document) if isinstance(document, str | bytes) else document
+        data, flaws = parse_with_flaws(document) if isinstance(document, str | bytes) else (document, [])
         if profile is not None and isinstance(data, dict) and isinstance(data.get("request"), dict):
             data = {**data, "request": {**data["request"], "profile": profile}}
-        return read_document(data, self.profiles)
+        return read_document(data, self.profiles, flaws)
 
     def _compile_read(self, read: Document, observations: Iterable[Observation]) -> Bundle | CompileFailure:
         return compile_problem(self._problem(read.request, read.candidates, read.profiles, observations))
@@ -115,18 +115,11 @@ class Compiler:
         Raises:
             InvalidInput: Request and candidates break the data contract.
         """
-        faults = list(policy_faults(request, dict(enumerate(candidates)), self.profiles))
-        seen: set[str] = set()
-        for index, candidate in enumerate(candidates):
-            if candidate.id in seen:
-                faults.append(Fault(f"candidates[{index}].id", f"duplicate id {candidate.id!r}"))
-            seen.add(candidate.id)
-        if faults:
-            raise InvalidInput(faults)
+        check_parts(request, candidates, self.profiles)
         return self._problem(request, candidates, self.profiles, observations)
 
     def _meter(self, counter: TokenCounter) -> Meter:
-        """Give a meter with the cache of its encoding; this compiler has one renderer, so that is enough of a key."""
+        """Give a meter with its encoding's cache; with one renderer, that is enough of a key."""
         key = counter.encoding, counter.margin
         return Meter(counter, self._caches.setdefault(key, CountCache(self._cache_size)))
 
@@ -157,7 +150,7 @@ class Compiler:
 
 
 def counter_for(request: Request, row: ModelRow | None) -> TokenCounter:
-    """Give the counter that a request or its model names; without either o200k_base, or the labelled estimate.
+    """Give the counter that a request or its model names, else o200k_base, else the labelled estimate.
 
     Raises:
         InvalidInput: The request names an encoding whose vocabulary is not on this machine.
@@ -173,7 +166,9 @@ def counter_for(request: Request, row: ModelRow | None) -> TokenCounter:
             return EncodingCounter(encoding, "estimated" if margin else "exact", margin)
         if named:
             hint = "install loadmaster[llamaindex], which ships it, or set TIKTOKEN_CACHE_DIR"
-            raise InvalidInput([Fault("request.tokenizer", f"the vocabulary of {named} is not at hand; {hint}")])
+            raise InvalidInput(
+                [Fault("request.tokenizer", f"the vocabulary of {named} is not at hand; {hint}")]
+            )
     return EstimateCounter()
 
 

@@ -1,4 +1,4 @@
-"""What core may not do: read the packaged data and find the tokenizers' vocabularies on disk. Never a download."""
+"""What core may not do: read packaged data and find tokenizers' vocabularies. Never a download."""
 
 from __future__ import annotations
 
