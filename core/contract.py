@@ -8,11 +8,11 @@ compiler, candidates travel as the leaner records of `items`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from functools import cached_property
 from hashlib import sha256
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -21,11 +21,13 @@ from pydantic import (
     ConfigDict,
     Field,
     StrictBool,
+    ValidationInfo,
     model_validator,
 )
 
 from loadmaster.core import items
 from loadmaster.core.canonical import canonical_json
+from loadmaster.core.faults import Flaw, Parts, as_error, get, kind_of, quoted
 from loadmaster.core.instants import parse_instant
 
 FormName = Literal["full", "dense", "compact", "anchor", "reference"]
@@ -39,81 +41,121 @@ MAX_DEPTH = 100
 """How deep JSON data may nest; no message or tool schema comes near it, and recursion stays safe."""
 
 MAX_INTEGER = 10**15
-"""Largest integer accepted anywhere: beyond any token count, and inside what every JSON reader keeps exact."""
+"""Largest integer that counts anything: beyond any token count, and exact in every JSON reader."""
+
+_RANGE = f"must be between 0 and {MAX_INTEGER:,}"
+
+MAX_DIGITS = 1000
+"""Most digits of a decimal, before or after its point."""
+
+AS_DOCUMENT: Final = {"as": "document"}
+"""The validation context in which data is an input document, where strings do not stand for numbers."""
 
 
 def _integer(value: Any) -> Any:
+    if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
+        raise ValueError(_RANGE)  # so many digits that it was not read as an integer
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"must be a whole number, not {type(value).__name__}")
+        raise ValueError(f"must be a whole number, not {kind_of(value)}")
     if not 0 <= value <= MAX_INTEGER:
-        raise ValueError(f"must be between 0 and {MAX_INTEGER}")
+        raise ValueError(f"{_RANGE}, not {value:,}" if abs(value) < 10 * MAX_INTEGER else _RANGE)
     return value
 
 
-def _exact_decimal(value: Any) -> Any:
-    """Take a number exactly as it was written; a float stands for its shortest decimal form."""
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
-        raise ValueError("must be a number")
+def _exact_decimal(value: Any, info: ValidationInfo) -> Any:
+    """Take a number exactly as it was written; a float stands for its shortest decimal form.
+
+    In Python and in stored models a string may stand for a decimal; in an input document it may not.
+    """
+    written = isinstance(value, str) and info.context is not AS_DOCUMENT
+    if isinstance(value, bool) or not (written or isinstance(value, int | float | Decimal)):
+        raise ValueError(f"must be a number, not {kind_of(value)}")
     try:
         number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     except ArithmeticError:
-        raise ValueError(f"{value!r:.60} is no number") from None
+        raise ValueError(f"must be a number, not {quoted(value)}") from None
     if not number.is_finite():
         raise ValueError("must be a finite number")
-    if abs(number.adjusted()) > 1000 or len(number.as_tuple().digits) > 1000:
-        raise ValueError("must be written with at most 1,000 digits")
+    if abs(number.adjusted()) > MAX_DIGITS or len(number.as_tuple().digits) > MAX_DIGITS:
+        raise ValueError(f"must be written with at most {MAX_DIGITS:,} digits")
     return number
 
 
-def _json_value(value: Any, depth: int = 0) -> Any:
+_Place = tuple[Any, str | int] | None
+"""Where a value stands below a field: the place of its parent and its own key or index."""
+
+
+def _json_value(value: Any) -> Any:
     """Check free JSON data and bring it into plain form: no surrogates, no NaN, no odd types."""
-    if depth > MAX_DEPTH:
-        raise ValueError(f"is nested more than {MAX_DEPTH} levels deep")
+    flaws: list[Flaw] = []
+    plain = _plain(value, None, 0, flaws)
+    if flaws:
+        raise as_error(flaws)
+    return plain
+
+
+def _plain(value: Any, place: _Place, depth: int, flaws: list[Flaw]) -> Any:
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, int):
-        if abs(value) > 10**300:
-            raise ValueError("holds a number out of range")
-        return value
     if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise ValueError("holds a lone surrogate, which no tokenizer or provider accepts") from None
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                flaws.append((_path(place), "holds a lone surrogate, which no tokenizer or provider accepts"))
+        return value
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            flaws.append(
+                (_path(place), "is a whole number of more than 64 bits, which JSON readers do not keep")
+            )
         return value
     if isinstance(value, float | Decimal):
-        number = float(value)
+        number = math.nan if isinstance(value, Decimal) and value.is_snan() else float(value)
         if not math.isfinite(number):
-            raise ValueError("holds a number that JSON cannot carry")
+            flaws.append((_path(place), "is a number that JSON cannot carry"))
         return number
+    if depth > MAX_DEPTH:
+        flaws.append(((), f"is nested more than {MAX_DEPTH} levels deep"))
+        return None
     if isinstance(value, list | tuple):
-        return [_json_value(element, depth + 1) for element in value]
+        return [_plain(element, (place, index), depth + 1, flaws) for index, element in enumerate(value)]
     if isinstance(value, dict):
-        if not all(isinstance(key, str) for key in value):
-            raise ValueError("holds a key that is no string")
-        return {
-            _json_value(key, depth + 1): _json_value(element, depth + 1) for key, element in value.items()
-        }
-    raise ValueError(f"holds a {type(value).__name__}, which is no JSON value")
+        for key in value:
+            if not isinstance(key, str):
+                flaws.append((_path(place), f"has a key that is no string but {kind_of(key)}"))
+            elif not key.isascii():
+                _plain(key, (place, key), depth, flaws)
+        return {key: _plain(element, (place, key), depth + 1, flaws) for key, element in value.items()}
+    flaws.append((_path(place), f"is {kind_of(value)}, which is no JSON value"))
+    return None
+
+
+def _path(place: _Place) -> Parts:
+    path: list[str | int] = []
+    while place is not None:
+        place, part = place
+        path.append(part)
+    return tuple(reversed(path))
 
 
 def _json_object(value: Any) -> Any:
     if not isinstance(value, dict):
-        raise ValueError("must be a JSON object")
+        raise ValueError(f"must be an object, not {kind_of(value)}")
     return _json_value(value)
 
 
 def _scope_value(value: Any) -> Any:
     if not isinstance(value, str | bool | int):
-        raise ValueError("must be a string, a whole number or a boolean")
+        raise ValueError(f"must be a string, a whole number or a boolean, not {kind_of(value)}")
     return _json_value(value)
 
 
 def _order_key(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError("must be a string or a whole number")
+        raise ValueError(f"must be a string or a whole number, not {kind_of(value)}")
     if isinstance(value, int) and abs(value) > MAX_INTEGER:
-        raise ValueError(f"must be between -{MAX_INTEGER} and {MAX_INTEGER}")
+        raise ValueError(f"must be between -{MAX_INTEGER:,} and {MAX_INTEGER:,}")
     return _json_value(value)
 
 
@@ -142,6 +184,43 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
 
 
+_M = TypeVar("_M", bound=Model)
+
+
+def _sound(model: _M, check: Callable[[object], Iterator[Flaw]]) -> _M:
+    """Give the model if it passes a check of its fields against each other."""
+    flaws = list(check(model))
+    if flaws:
+        raise as_error(flaws)
+    return model
+
+
+def form_flaws(form: object) -> Iterator[Flaw]:
+    """Find what is wrong between the fields of a form, given as data or as a model."""
+    bodies = [name for name in ("text", "message", "tool") if get(form, name) is not None]
+    if len(bodies) != 1:
+        has = " and ".join(bodies) or "none"
+        yield (), f"must have exactly one of text, message and tool as its body, and it has {has}"
+    message, tool = get(form, "message"), get(form, "tool")
+    if isinstance(message, dict) and not isinstance(message.get("role"), str):
+        yield ("message", "role"), "must be a string" if "role" in message else "required field is missing"
+    if isinstance(tool, dict) and not items.tool_name(tool):
+        yield ("tool",), "must have a name, on top or under function"
+
+
+def candidate_flaws(candidate: object) -> Iterator[Flaw]:
+    """Find what is wrong between the fields of a candidate, given as data or as a model."""
+    forms = get(candidate, "forms")
+    first: dict[str, int] = {}
+    for place, form in enumerate(forms if isinstance(forms, list | tuple) else ()):
+        name = get(form, "form")
+        if isinstance(name, str) and first.setdefault(name, place) != place:
+            yield (
+                ("forms", place, "form"),
+                f"{quoted(name)} stands twice in this candidate, first at forms[{first[name]}]",
+            )
+
+
 class Form(Model):
     """One representation of a candidate; exactly one of ``text``, ``message`` and ``tool`` is its body.
 
@@ -157,14 +236,9 @@ class Form(Model):
     requires: Names = ()
 
     @model_validator(mode="after")
-    def _one_body(self) -> Form:
-        if sum(body is not None for body in (self.text, self.message, self.tool)) != 1:
-            raise ValueError("must have exactly one of text, message and tool")
-        if self.message is not None and not isinstance(self.message.get("role"), str):
-            raise ValueError("message must have a role")
-        if self.tool is not None and not items.tool_name(self.tool):
-            raise ValueError("tool must have a name, on top or under function")
-        return self
+    def _whole(self) -> Form:
+        simple = self.text is not None and self.message is None and self.tool is None
+        return self if simple else _sound(self, form_flaws)
 
 
 class Conflict(Model):
@@ -225,6 +299,10 @@ class Candidate(Model):
     stability: StabilityName | None = None
     metadata: JsonObject = {}
 
+    @model_validator(mode="after")
+    def _whole(self) -> Candidate:
+        return self if len(self.forms) < 2 else _sound(self, candidate_flaws)
+
     @cached_property
     def item(self) -> items.Item:
         """The compiler's own record of this candidate, made once."""
@@ -232,14 +310,14 @@ class Candidate(Model):
 
     @cached_property
     def digest(self) -> bytes:
-        """The digest of everything that is declared about this candidate, whatever order its forms came in."""
+        """The digest of all that is declared about this candidate, whatever order its forms came in."""
         declared = self.model_dump(mode="json", exclude_defaults=True)
         declared["forms"].sort(key=lambda form: form["form"])
         return sha256(canonical_json(declared).encode()).digest()
 
 
 class Budget(Model):
-    """The finite budget, in tokens. ``output`` left out: the profile's reserve. ``economic`` left out: none."""
+    """The finite budget, in tokens. Without ``output`` the profile's reserve holds."""
 
     window: Tokens | None = None
     output: Tokens | None = None

@@ -11,17 +11,20 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
+from pydantic import BaseModel
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 Parts = tuple[str | int, ...]
 """A path as keys and indices, from the document down."""
 
-Finding = tuple[Parts, str]
+Flaw = tuple[Parts, str]
 """What is wrong, by path, before it is a `Fault`."""
 
+MOST_LISTED = 20
 _LONGEST_KEY = 120
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 
@@ -88,7 +91,7 @@ def quoted(value: object) -> str:
 
 
 def kind_of(value: object) -> str:
-    """Name a value's type in the words of JSON."""
+    """Say what a value is instead of what it should be, in the words of JSON."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -101,12 +104,15 @@ def kind_of(value: object) -> str:
         return "an array"
     if isinstance(value, int):
         return "a whole number"
-    name = type(value).__name__
-    return (
-        "a number with a fraction, an exponent or no end"
-        if name in ("float", "Decimal")
-        else f"a Python {name}"
-    )
+    if isinstance(value, float | Decimal):
+        return _shortened(str(value), 30)
+    return f"a Python {type(value).__name__}"
+
+
+def listed(names: Iterable[object]) -> str:
+    """Give names as a message shows them; anything that is no name is said elsewhere."""
+    given = list(dict.fromkeys(quoted(name) for name in names if isinstance(name, str)))
+    return ", ".join(given[:MOST_LISTED]) + (", …" if len(given) > MOST_LISTED else "") or "none"
 
 
 def _shortened(text: str, most: int) -> str:
@@ -115,30 +121,37 @@ def _shortened(text: str, most: int) -> str:
 
 def get(part: object, name: str) -> Any:
     """Give a field of a JSON object or of a model; None of anything else."""
-    return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
+    if isinstance(part, Mapping):
+        return part.get(name)
+    return getattr(part, name, None) if isinstance(part, BaseModel) else None
 
 
-def as_error(findings: Sequence[Finding]) -> PydanticCustomError:
-    """Make several findings about one value one pydantic error, which `from_pydantic` takes apart again."""
-    text = "; ".join(f"{json_path(*path)}: {message}" if path else message for path, message in findings)
-    return PydanticCustomError("findings", "{text}", {"text": text, "findings": list(findings)})
+def as_error(flaws: Sequence[Flaw]) -> PydanticCustomError:
+    """Make several flaws about one value one pydantic error, which `from_pydantic` takes apart again."""
+    text = "; ".join(f"{json_path(*path)}: {message}" if path else message for path, message in flaws)
+    return PydanticCustomError("flaws", "{text}", {"text": text, "flaws": list(flaws)})
 
 
-def from_pydantic(errors: Sequence[ErrorDetails], data: object, *prefix: str | int) -> list[Finding]:
-    """Translate pydantic's errors about ``data``, which stands at the path ``prefix``."""
-    findings: list[Finding] = []
+def from_pydantic(
+    model: type[BaseModel], data: object, errors: Sequence[ErrorDetails], *prefix: str | int
+) -> list[Flaw]:
+    """Translate pydantic's errors about ``data``, read as ``model`` and standing at the path ``prefix``."""
+    flaws: list[Flaw] = []
     for error in errors:
         path, about_key = _path_in(error, data)
-        if error["type"] == "findings":
-            findings += (((*prefix, *path, *below), message) for below, message in error["ctx"]["findings"])
-        else:
-            message = _message(error)
-            findings.append(((*prefix, *path), f"the key {message}" if about_key else message))
-    return findings
+        if error["type"] == "flaws":
+            flaws += (((*prefix, *path, *below), message) for below, message in error["ctx"]["flaws"])
+            continue
+        message = f"the key {_message(error)}" if about_key else _message(error)
+        if error["type"] == "extra_forbidden":
+            close = get_close_matches(str(path[-1])[:_LONGEST_KEY], _fields_at(model, path[:-1]), 1, 0.7)
+            message += f"; did you mean {close[0]}?" if close else ""
+        flaws.append(((*prefix, *path), message))
+    return flaws
 
 
 def _path_in(error: ErrorDetails, data: object) -> tuple[Parts, bool]:
-    """Give the path, and whether the fault is in the last key itself, which pydantic writes as one more ``[key]``."""
+    """Give the path, and whether the last key itself is at fault: pydantic then adds a part ``[key]``."""
     path = error["loc"]
     if not path or path[-1] != "[key]" or error["type"] == "extra_forbidden":
         return path, False
@@ -146,6 +159,24 @@ def _path_in(error: ErrorDetails, data: object) -> tuple[Parts, bool]:
         data = get(data, part) if isinstance(part, str) else None
     genuine = isinstance(data, Mapping) and "[key]" in data
     return (path, False) if genuine else (path[:-1], True)
+
+
+def _fields_at(model: type[BaseModel], path: Parts) -> list[str]:
+    """Give the names of the fields that an object may have."""
+    found: type[BaseModel] | None = model
+    in_container = False  # the next part is an index or a free key
+    for part in path:
+        field = found.model_fields.get(str(part)) if found and not in_container else None
+        in_container = field is not None and getattr(field.annotation, "__origin__", None) in (tuple, dict)
+        found = _model_in(field.annotation) if field else found
+    return [field.alias or name for name, field in found.model_fields.items()] if found else []
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """Find the model in an annotation such as ``tuple[Form, ...]`` or ``Conflict | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
 _WORDING = {

@@ -7,14 +7,26 @@ never edited in place: a change is a new version, and the version is in every tr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
-from loadmaster.core.contract import FormName, Model, Name, Names, Share, Tokens, _exact_decimal, _scope_value
+from loadmaster.core.contract import (
+    MAX_INTEGER,
+    FormName,
+    Model,
+    Name,
+    Names,
+    Share,
+    Tokens,
+    _exact_decimal,
+    _scope_value,
+    _sound,
+)
+from loadmaster.core.faults import Flaw, get, listed, quoted
 from loadmaster.core.instants import parse_duration
 from loadmaster.core.items import FORMS
 
@@ -37,12 +49,17 @@ class Amount(NamedTuple):
 def _amount(value: Any) -> Any:
     if isinstance(value, Amount):
         return value
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INTEGER:
         return Amount(value)
     match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if match is None or Decimal(match[1]) > 100:
-        raise ValueError('must be a whole number of tokens or a share like "40%"')
+        given = f"{value:,}" if _is_small(value) else quoted(value)
+        raise ValueError(f'must be a whole number of tokens or a share from "0%" to "100%", not {given}')
     return Amount(0, Fraction(match[1]) / 100)
+
+
+def _is_small(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_INTEGER
 
 
 def _duration(value: str) -> str:
@@ -79,11 +96,59 @@ class LayerRule(Model):
 
 
 class Transfer(Model):
-    """A declared exception to the scope gate: a candidate of scope ``from`` may serve a request of scope ``to``."""
+    """A declared exception to the scope gate: what has scope ``from`` may serve a request of scope ``to``."""
 
     key: Name
     from_: Annotated[Any, BeforeValidator(_scope_value), Field(alias="from")]
     to: Annotated[Any, BeforeValidator(_scope_value)]
+
+
+def profile_flaws(profile: object) -> Iterator[Flaw]:
+    """Find what is wrong between the fields of a profile, given as data or as a model."""
+    shares = Fraction(0)
+    for rule in _entries(get(profile, "layers")).values():
+        try:
+            shares += _amount(get(rule, "floor") or 0).share or 0
+        except ValueError:
+            continue  # said where it stands
+    if shares > 1:
+        yield ("layers",), f"floors given as shares sum to {float(100 * shares):.6g} %, above 100 %"
+
+
+def set_flaws(profiles: object) -> Iterator[Flaw]:
+    """Find what is wrong between the parts of a profile set, given as data or as a model."""
+    layers = get(profiles, "layers")
+    known = _entries(get(profiles, "profiles"))
+    if isinstance(layers, list | tuple):
+        for place, layer in enumerate(layers):
+            if isinstance(layer, str) and layer in layers[:place]:
+                yield (
+                    ("layers", place),
+                    f"layer {quoted(layer)} stands twice, first at layers[{layers.index(layer)}]",
+                )
+        for name, profile in known.items():
+            for field in ("layers", "max_age"):
+                for layer in _entries(get(profile, field)):
+                    if layer not in layers:
+                        message = f"layer {quoted(layer)} is not declared; layers has {listed(layers)}"
+                        yield ("profiles", name, field, layer), message
+    if isinstance(get(profiles, "profiles"), Mapping):
+        has = listed(sorted(known))
+        default = get(profiles, "default")
+        if isinstance(default, str) and default not in known:
+            yield ("default",), f"{quoted(default)} is no profile of this set; it has {has}"
+        for route, name in _entries(get(profiles, "routes")).items():
+            if isinstance(name, str) and name not in known:
+                yield ("routes", route), f"{quoted(name)} is no profile of this set; it has {has}"
+
+
+def _entries(value: object) -> Mapping[str, Any]:
+    """Give what of a value can be read as named entries."""
+    return (
+        {name: entry for name, entry in value.items() if isinstance(name, str)}
+        if isinstance(value, Mapping)
+        else {}
+    )
 
 
 class Profile(Model):
@@ -103,11 +168,8 @@ class Profile(Model):
     layers: dict[Name, LayerRule] = {}
 
     @model_validator(mode="after")
-    def _shares_fit(self) -> Profile:
-        shares = sum((rule.floor.share or Fraction(0) for rule in self.layers.values()), Fraction(0))
-        if shares > 1:
-            raise ValueError(f"floors given as shares sum to {float(shares):.4g}, above 100 %")
-        return self
+    def _whole(self) -> Profile:
+        return _sound(self, profile_flaws)
 
     def fidelity_of(self) -> tuple[Decimal, ...]:
         """Give the fidelity of each form, richest form first."""
@@ -126,19 +188,8 @@ class ProfileSet(Model):
     profiles: dict[Name, Profile]
 
     @model_validator(mode="after")
-    def _consistent(self) -> ProfileSet:
-        if len(set(self.layers)) != len(self.layers):
-            raise ValueError("layers names a layer twice")
-        if self.default not in self.profiles:
-            raise ValueError(f"default names {self.default!r}, which is no profile of this set")
-        for route, name in self.routes.items():
-            if name not in self.profiles:
-                raise ValueError(f"route {route!r} leads to {name!r}, which is no profile of this set")
-        for name, profile in self.profiles.items():
-            for layer in (*profile.layers, *profile.max_age):
-                if layer not in self.layers:
-                    raise ValueError(f"profile {name!r} names layer {layer!r}, which layers does not declare")
-        return self
+    def _whole(self) -> ProfileSet:
+        return _sound(self, set_flaws)
 
     def choose(self, profile: str | None, route: str | None) -> tuple[str, str]:
         """Choose a profile: the named one, else the route's, else the default. Gives its name and why.
