@@ -37,16 +37,17 @@ def clip(text: object, width: int) -> str:
         return shown
     keep = max(width - 1, 1)
     tail = keep // 2
-    return _head(shown, keep - tail) + "…" + _head(shown[::-1], tail)[::-1]
+    return head(shown, keep - tail) + "…" + head(shown[::-1], tail)[::-1]
 
 
 def clip_end(text: object, width: int) -> str:
     """Give safe text of at most ``width`` columns, its end left out where it is longer."""
     shown = safe(text)
-    return shown if cell_len(shown) <= width else _head(shown, max(width - 1, 0)) + "…"
+    return shown if cell_len(shown) <= width else head(shown, max(width - 1, 0)) + "…"
 
 
-def _head(text: str, width: int) -> str:
+def head(text: str, width: int) -> str:
+    """Give the longest beginning of at most ``width`` columns."""
     used = 0
     for at, char in enumerate(text):
         used += cell_len(char)
