@@ -103,7 +103,7 @@ def parse_with_flaws(text: str | bytes) -> tuple[Any, list[Flaw]]:
         )
     except json.JSONDecodeError as error:
         at = f"line {error.lineno}, column {error.colno}"
-        raise InvalidInput([Fault("$", f"is not JSON: {error.msg} at {at}")]) from None
+        raise InvalidInput([Fault("$", f"is not JSON: {error.msg.removesuffix(' at')} at {at}")]) from None
     except UnicodeDecodeError as error:
         at = f"byte {error.start} (line {error.object.count(10, 0, error.start) + 1})"
         raise InvalidInput([Fault("$", f"is not UTF-8 at {at}; save it as UTF-8")]) from None

@@ -137,10 +137,18 @@ def compile(
             raise typer.BadParameter(
                 "--budget, --tools and --tokenizer belong to --messages", param_hint="INPUT.json"
             )
-        result = Compiler().compile_document(_read_json(source or "-"), profile=profile)
+        result = _compile_source(source or "-", profile)
     if trace is not None:
         _write_file(trace, result.trace.lines())
     _show_compiled(result, text)
+
+
+def _compile_source(source: str, profile: str | None) -> Bundle | CompileFailure:
+    document = _read_bytes(source)
+    try:  # reading the JSON is the compiler's part: it reports the faults of the text beside all others
+        return Compiler().compile_document(document, profile=profile)
+    except InvalidInput as error:
+        raise _naming(source, error) from None
 
 
 def _compile_messages(
@@ -210,11 +218,15 @@ def _read_json(name: str) -> Any:
     try:
         return parse_json(_read_bytes(name))
     except InvalidInput as error:
-        faults = [
-            Fault("$", f"{_name_of(name)} {fault.message}") if fault.message.startswith("is not ") else fault
-            for fault in error.faults
-        ]
-        raise InvalidInput(faults) from None
+        raise _naming(name, error) from None
+
+
+def _naming(name: str, error: InvalidInput) -> InvalidInput:
+    """Name the file where it is no JSON at all."""
+    return InvalidInput(
+        Fault("$", f"{_name_of(name)} {fault.message}") if fault.message.startswith("is not ") else fault
+        for fault in error.faults
+    )
 
 
 def _name_of(name: str) -> str:

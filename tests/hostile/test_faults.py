@@ -49,7 +49,9 @@ def test_messages_stay_on_one_line_and_paths_show_nothing_of_pydantic() -> None:
     for path, message in faults_of(EVERY.read_bytes()):
         assert message.isprintable() and path.isascii() and path.isprintable()
         assert len(message) < 200
-        assert not re.search(r"\[key\]|Value error|Input should|dictionary|tuple|instance of|function-", path + message)
+        assert not re.search(
+            r"\[key\]|Value error|Input should|dictionary|tuple|instance of|function-", path + message
+        )
 
 
 @pytest.mark.slow
@@ -75,7 +77,7 @@ TEXTS = {
     "utf-16": ("{}".encode("utf-16"), "is not UTF-8 at byte 0 (line 1); save it as UTF-8"),
     "deep array": (b"[" * DEEP + b"]" * DEEP, "is nested more than 100 levels deep"),
     "deep object": (b'{"a":' * DEEP + b"1" + b"}" * DEEP, "is nested more than 100 levels deep"),
-    "control character": (b'{"schema\n": 1}', "is not JSON: Invalid control character at at line 1, column 9"),
+    "control character": (b'{"schema\n": 1}', "is not JSON: Invalid control character at line 1, column 9"),
 }  # fmt: skip
 
 
@@ -232,7 +234,18 @@ def test_a_surrogate_pair_is_a_character() -> None:
 def test_odd_keys_make_unmistakable_paths() -> None:
     scope = {key: None for key in ("a.b", "a[0]", 'a"b', "a\nb", "\u202e", "7", "²", "[key]", "é", "x" * 500)}
     paths = {path for path, _ in faults_of(with_candidate(scope=scope))}
-    shown = [r"a.b", r"a[0]", r"a\"b", r"a\nb", r"\u202e", "7", r"\u00b2", "[key]", r"\u00e9", "x" * 120 + r"\u2026"]
+    shown = [
+        r"a.b",
+        r"a[0]",
+        r"a\"b",
+        r"a\nb",
+        r"\u202e",
+        "7",
+        r"\u00b2",
+        "[key]",
+        r"\u00e9",
+        "x" * 120 + r"\u2026",
+    ]
     assert paths == {f'candidates[0].scope["{key}"]' for key in shown}
 
 
@@ -253,7 +266,10 @@ def test_profile_sets_are_checked_whole() -> None:
         "version": "1",
         "layers": ["rag"],
         "default": "a",
-        "profiles": {"a": {"layers": {"rag": {"cap": "101%"}, "memory": {}}}, "b": {"max_age": {"graph": "1d"}}},
+        "profiles": {
+            "a": {"layers": {"rag": {"cap": "101%"}, "memory": {}}},
+            "b": {"max_age": {"graph": "1d"}},
+        },
     }
     request = {"id": "r", "budget": {"window": 100}, "profile": "c", "profile_version": "2"}
     assert faults_of({"schema": 1, "request": request, "candidates": [], "profiles": profiles}) == [
@@ -338,7 +354,9 @@ def test_a_form_has_one_sound_body(body: dict[str, Any]) -> None:
 
 
 def test_stored_models_come_back_as_they_were() -> None:
-    candidate = Candidate(id="a", forms=(Form(form="full", text="x"),), relevance=Decimal("0.125"), order=(1, "b"))
+    candidate = Candidate(
+        id="a", forms=(Form(form="full", text="x"),), relevance=Decimal("0.125"), order=(1, "b")
+    )
     for stored in (candidate.model_dump(), candidate.model_dump(mode="json")):
         assert Candidate.model_validate(stored) == candidate
     assert Candidate.model_validate_json(candidate.model_dump_json()) == candidate
