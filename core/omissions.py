@@ -19,13 +19,16 @@ def left_out(market: Market, coverage: Coverage, room: Room, queued: Collection[
     items, cost, tied = pool.items, pool.cost, pool.tied
     free = {layer: room.unreserved(layer) for layer in room.layers}
     cap = {layer: room.below_cap(layer) for layer in room.layers}
+    lacking: dict[tuple[str | None, int], tuple[str, Args]] = {}
     for index in pool.live:
         if index in place or index in out:
             continue
         item = items[index]
         if index in queued and len(cost[index]) == 1 and not item.covers and index not in tied:
-            rule, args = _lack_of_room(item.layer or "", cost[index][0], free, cap)
-            out[index] = Decision("admission", item.id, "omitted", rule, args)
+            key = item.layer, cost[index][0]
+            if key not in lacking:
+                lacking[key] = _lack_of_room(item.layer or "", cost[index][0], free, cap)
+            out[index] = Decision("admission", item.id, "omitted", *lacking[key])
             continue
         rule, args = _why_not(market, coverage, room.profile, pool.lead(index), free, cap)
         for member in pool.unit(index):
