@@ -65,7 +65,7 @@ class Page:
         grid = [[row[at] for at in kept] for row in cells]
         names = [header[at] if header else "" for at in kept]
         turns = [align[at] for at in kept]
-        limit = min(widest, max(self.width // 3, 12))
+        limit = min(widest, max(2 * self.width // 5, 12))
         widths = [
             min(limit, max(cell_len(name), *(cell_len(safe(row[at].text)) for row in grid)))
             for at, name in enumerate(names)
