@@ -20,6 +20,7 @@ from loadmaster.core.passes.freshness import check_freshness
 from loadmaster.core.passes.inventory import inventory
 from loadmaster.core.passes.layout import LAYOUTS, lay_out
 from loadmaster.core.passes.render import render
+from loadmaster.core.passes.validate import validate
 from loadmaster.core.problem import Problem
 from loadmaster.core.result import (
     Block,
@@ -112,7 +113,7 @@ def compile_problem(problem: Problem) -> Bundle | CompileFailure:
         "tokens": tokens.figures(),
         "allocation": [{**row_to_dict(row), "ratio": str(row.ratio)} for row in rows],
     }
-    return Bundle(
+    bundle = Bundle(
         digest=digest,
         prefix=_prefix(blocks, problem.digest_key),
         tokens=tokens,
@@ -132,6 +133,7 @@ def compile_problem(problem: Problem) -> Bundle | CompileFailure:
         chat=draft.pool.chat,
         trace=Trace(problem, draft.log, counts, "bundle", foot),
     )
+    return validate(problem, bundle)
 
 
 def _blocks(draft: Draft) -> tuple[Block, ...]:
