@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from loadmaster.core.accounts import STANDING
+from loadmaster.core.accounts import STANDING, TASK
 from loadmaster.core.pool import Pool
 from loadmaster.core.search import cheapest
 
@@ -99,15 +99,21 @@ class Ledger:
         return frozenset(place) - reached
 
     def apply(self, move: Move, roots: Iterable[int], account: str) -> list[int]:
-        """Make a move on behalf of a unit; gives what entered, ascending."""
+        """Make a move on behalf of a unit; gives what entered, ascending.
+
+        What standing content or the task brings in is charged to its own layer, where it has one.
+        """
         entered = []
         for index, wanted in move.picks.items():
             cost = self.pool.cost[index][wanted]
+            payer = account
+            if account in (STANDING, TASK):
+                payer = self.pool.items[index].layer or account
             if index in self.place:
-                self._reprice(index, account, cost)
+                self._reprice(index, payer, cost)
             else:
                 entered.append(index)
-                self._pay(index, account, cost)
+                self._pay(index, payer, cost)
             self.place[index] = wanted
         for index in sorted(move.gone):
             self._refund(index)

@@ -89,6 +89,7 @@ def cheapest(
         if (least, tokens) >= best:
             continue
         if not missing:
+            picks = _without_spare(pool, start, picks)
             reached = value(picks) if value else (tokens, int(tokens))
             if reached < best:
                 best, picks_of_best = reached, picks
@@ -110,6 +111,22 @@ def _start(pool: Pool, roots: Iterable[int], have: AbstractSet[int], fixed: Pick
     start = pool.close(roots, have)
     decided = [need for index, place in fixed.items() for need in pool.form_needs.get((index, place), ())]
     return start | pool.close(decided, have) if decided else start
+
+
+def _without_spare(pool: Pool, start: Iterable[int], picks: dict[int, int]) -> dict[int, int]:
+    """Leave out what was taken in for a form that was not chosen after all."""
+    reached: set[int] = set()
+    stack = list(start)
+    while stack:
+        index = stack.pop()
+        if index in picks and index not in reached:
+            reached.add(index)
+            stack.extend(pool.members.get(index, ()))
+            stack.extend(pool.needs.get(index, ()))
+            stack.extend(pool.form_needs.get((index, picks[index]), ()))
+    return (
+        picks if len(reached) == len(picks) else {index: picks[index] for index in picks if index in reached}
+    )
 
 
 def _dive(pool: Pool, start: set[int], have: AbstractSet[int], fixed: Picks) -> dict[int, int]:

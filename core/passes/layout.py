@@ -23,8 +23,11 @@ def lay_out(draft: Draft) -> Draft:
     assert pool is not None and packed is not None
     chosen = [index for index in packed.ledger.place if index < len(draft.items)]
     kinds: dict[str, list[int]] = {"text": [], "message": [], "tool": []}
+    value_of = {}
     for index in chosen:
-        kinds[pool.legal[index][packed.ledger.place[index]].kind].append(index)
+        form = pool.legal[index][packed.ledger.place[index]]
+        kinds[form.kind].append(index)
+        value_of[index] = form.value
     by_stability = draft.problem.policy.profile.layout == "cache"
     inside = set(chosen)
 
@@ -44,9 +47,7 @@ def lay_out(draft: Draft) -> Draft:
     if by_stability:
         kinds["text"].sort(key=lambda index: pool.items[index].section != "governing")
     kinds["message"].sort(key=lambda index: _place(pool, index))
-    kinds["tool"].sort(
-        key=lambda index: (tool_name(pool.items[index].forms[0].value or {}), pool.items[index].id)
-    )
+    kinds["tool"].sort(key=lambda index: (tool_name(value_of[index] or {}), pool.items[index].id))
     return replace(draft, order=(*kinds["text"], *kinds["message"], *kinds["tool"]))
 
 

@@ -59,7 +59,8 @@ def _serialise(draft: Draft) -> Draft:
     texts = []
     used = pool.priming
     governing = context = ""
-    additive = problem.renderer.additive and problem.meter.counter.additive
+    # Declared counts are sums by definition, however the text is joined.
+    additive = problem.meter.declared or (problem.renderer.additive and problem.meter.counter.additive)
     for index in draft.order:
         item, place = pool.items[index], packed.ledger.place[index]
         form = pool.legal[index][place]
