@@ -30,11 +30,12 @@ Measure = Callable[[], Work]
 
 @dataclass(frozen=True)
 class Times:
-    """What a measure took, in milliseconds: of this process, and by the clock on the wall."""
+    """What a measure took, in milliseconds: of this process in each round, and by the clock on the wall."""
 
     min: float
     median: float
     wall: float
+    rounds: list[float]
 
 
 def rounds_of(measures: Mapping[str, Measure], repeat: int) -> dict[str, Times]:
@@ -64,7 +65,8 @@ def rounds_of(measures: Mapping[str, Measure], repeat: int) -> dict[str, Times]:
 
 
 def _times(took: tuple[int, ...], wall: tuple[int, ...]) -> Times:
-    return Times(*(round(time / 1e6, 4) for time in (min(took), median(took), median(wall))))
+    rounds = [round(time / 1e6, 4) for time in took]
+    return Times(min(rounds), median(rounds), round(median(wall) / 1e6, 4), rounds)
 
 
 class Ours:
@@ -90,9 +92,9 @@ class Ours:
         """Give what is timed, by name."""
         measures: dict[str, Measure] = {
             "tokenise_blocks": self._tokenise_blocks,
+            "cold": self._cold,
             "parse": lambda: lambda: read_document(self.document, self.packaged),
             "records": lambda: lambda: [item_of(candidate) for candidate in self.candidates],
-            "cold": self._cold,
             "warm": lambda: lambda: run(self.problem),
             "warm_gc": lambda: lambda: run(self.problem),
             "trace_first": self._trace_first,
@@ -182,7 +184,6 @@ class Baselines:
     def measures(self) -> dict[str, Measure]:
         """Give what is timed, by name."""
         measures: dict[str, Measure] = {
-            "tokenise": self._tokenise,
             "greedy": lambda: self._greedy,
         }
         try:
@@ -195,7 +196,8 @@ class Baselines:
         measures["trim_warm"] = lambda: self._trim(messages, history, dict(self.counts))
         return measures
 
-    def _tokenise(self) -> Work:
+    def tokenise(self) -> Work:
+        """Encode every text once."""
         encode, texts = self.encoding.encode_ordinary, self.texts
         return lambda: [encode(text) for text in texts]
 
