@@ -53,8 +53,10 @@ class Case:
 
     def kind(self, block: Block) -> str:
         """Give how a block travels, by its candidate's form; by its own word where there is no such form."""
-        form = self.form(block)[1]
-        return block.kind if form is None else data_of(form)[0]
+        form = self.form(block)[1] if block.id in self.facts.known.candidates else None
+        if form is not None:
+            return data_of(form)[0]
+        return block.kind if block.kind in ("message", "tool") else "text"
 
     def reach(self, roots: Iterable[str]) -> set[str]:
         """Give what some blocks are or need in their forms, directly or not, whether it is in or not."""

@@ -129,14 +129,14 @@ def _bonds(known: Verdicts) -> dict[Bond, tuple[str, ...]]:
 def _needs(facts: Facts) -> dict[str, tuple[str, ...]]:
     """Collect what the requirements of candidates and of all their forms name."""
     needs = {}
+    refused, copies = facts.known.refused, facts.known.copies
     for identifier, candidate in facts.known.candidates.items():
-        if identifier not in facts.known.refused:
-            names = [*facts.requires(identifier)]
-            for form in candidate.forms:
-                if form.requires:
-                    names.extend(map(facts.resolve, form.requires))
-            if names:
-                needs[identifier] = tuple(names)
+        if identifier not in refused:
+            named = [name for form in candidate.forms for name in form.requires]
+            if named or candidate.requires or identifier in copies:
+                names = (*facts.requires(identifier), *map(facts.resolve, named))
+                if names:
+                    needs[identifier] = names
     return needs
 
 

@@ -95,7 +95,7 @@ def check_budget(case: Case) -> Iterator[Violation]:
 def check_size(case: Case) -> Iterator[Violation]:
     """Every block, and the whole as it is sent, count what they are said to count."""
     meter, bundle = case.problem.meter, case.bundle
-    kinds = [case.kind(block) if block.id in case.blocks else block.kind for block in bundle.blocks]
+    kinds = [case.kind(block) for block in bundle.blocks]
     if not bundle.chat and any(kind != "text" for kind in kinds):
         yield Violation("chat", None, "holds messages or tools, but is not sent as messages")
     parts = meter.priming if bundle.chat else 0
@@ -172,17 +172,21 @@ def check_accounts(case: Case) -> Iterator[Violation]:
     total = sum(block.tokens for block in bundle.blocks) + envelopes
     if sum(figures.values()) != total:
         yield Violation("accounts", None, f"{sum(figures.values())} tokens are charged of {total}")
-    least, most = Counter[Account](), Counter[Account]()
+    least, most, anyone = Counter[Account](), Counter[Account](), envelopes
+    tokens_of = Counter[str]()
+    for block in bundle.blocks:
+        tokens_of[block.id] += block.tokens
+        anyone += 0 if case.payers.get(block.id) else block.tokens
     for identifier, payers in case.payers.items():
-        tokens = case.blocks[identifier].tokens
+        tokens = tokens_of[identifier]
         for payer in payers:
             most[payer] += tokens
             if len(payers) == 1:
                 least[payer] += tokens
     for account, figure in figures.items():
-        if not least[account] <= figure <= most[account] + envelopes:
+        if not least[account] <= figure <= most[account] + anyone:
             name = " ".join(account).strip()
-            span = f"{least[account]} to {most[account] + envelopes}"
+            span = f"{least[account]} to {most[account] + anyone}"
             yield Violation("accounts", None, f"{name} is charged {figure} tokens, but takes {span}")
 
 

@@ -59,7 +59,8 @@ class Verdicts:
 def judge(problem: Problem) -> Verdicts:
     """Ask every gate about every candidate."""
     candidates = {each.id: each for each in sorted((item.candidate for item in problem.items), key=_by_id)}
-    bands = {identifier: BANDS.index(candidate.band) for identifier, candidate in candidates.items()}
+    ranks = {band: rank for rank, band in enumerate(BANDS)}
+    bands = {identifier: ranks[candidate.band] for identifier, candidate in candidates.items()}
     for identifier in problem.request.requires:
         if bands.get(identifier) in (SUPPORTED, DISCRETIONARY):
             bands[identifier] = REQUIRED
@@ -77,8 +78,11 @@ def judge(problem: Problem) -> Verdicts:
     inside = [identifier for identifier in inside if identifier not in refused]
     refused.update(_refused_by_time(problem, clock, known, inside))
     for identifier in inside:
-        forms = candidates[identifier].forms
-        if identifier not in refused and not any(known.is_legal(identifier, form) for form in forms):
+        candidate = candidates[identifier]
+        unlimited = candidate.min_form is None and candidate.max_form is None and not candidate.exact
+        if (unlimited and candidate.forms and identifier not in known.copies) or identifier in refused:
+            continue
+        if not any(known.is_legal(identifier, form) for form in candidate.forms):
             refused[identifier] = "no_legal_form"
     return known
 
@@ -157,9 +161,10 @@ def _refused_at_the_border(
     """Apply scope and authority. What they refuse is absent: a member of nothing, merged with nothing."""
     here = problem.request.scope
     profile = problem.policy.profile
+    needed = profile.scope_required
     for identifier, candidate in candidates.items():
         scope = candidate.scope
-        legal = candidate.layer is None or all(key in scope for key in profile.scope_required)
+        legal = not needed or candidate.layer is None or all(key in scope for key in needed)
         for key, value in scope.items():
             if legal and not (key in here and _same(here[key], value)):
                 legal = key in here and any(
@@ -168,25 +173,26 @@ def _refused_at_the_border(
                 )
         if not legal:
             yield identifier, "scope"
-        elif (
-            AUTHORITY[candidate.authority]
-            < AUTHORITY[LEAST_AUTHORITY.get(section_of(candidate), "retrieved")]
-        ):
+            continue
+        least = LEAST_AUTHORITY.get(section_of(candidate))
+        if least is not None and AUTHORITY[candidate.authority] < AUTHORITY[least]:
             yield identifier, "authority"
 
 
 def _copies(known: Verdicts, declared: bool) -> Iterator[tuple[str, str]]:
     """Find the copies of one record among what passed the border, each with the first by id of its equals."""
-    alike: dict[object, list[Candidate]] = defaultdict(list)
+    seen: dict[object, Candidate] = {}
+    alike: dict[object, list[Candidate]] = {}
     for identifier, candidate in known.candidates.items():
         source = candidate.source
         if source is not None and identifier not in known.border:
             # Many chunks share a source: one text tells most of them apart, without looking further.
             hint = candidate.forms[0].text if len(candidate.forms) == 1 else len(candidate.forms)
-            alike[source.id, source.version, candidate.authority, hint].append(candidate)
+            key = source.id, source.version, candidate.authority, hint
+            other = seen.setdefault(key, candidate)
+            if other is not candidate:
+                alike.setdefault(key, [other]).append(candidate)
     for likely in alike.values():
-        if len(likely) < 2:
-            continue
         first: dict[object, str] = {}
         for candidate in likely:
             forms = frozenset(
@@ -204,8 +210,12 @@ def _refused_inside(
     """Apply labels, retention and the band excluded; a flag on one copy holds for all."""
     cleared = frozenset(problem.request.clearances)
     for identifier in inside:
-        everyone = known.everyone(identifier)
-        if any(label not in cleared for candidate in everyone for label in candidate.labels):
+        candidate = known.candidates[identifier]
+        everyone = (candidate,) if identifier not in known.copies else known.everyone(identifier)
+        if not (candidate.labels or candidate.freshness or len(everyone) > 1):
+            if known.bands[identifier] == EXCLUDED:
+                yield identifier, "excluded"
+        elif any(label not in cleared for candidate in everyone for label in candidate.labels):
             yield identifier, "labels"
         elif any(each.freshness and clock.has_come(each.freshness.expires_at) for each in everyone):
             yield identifier, "retention"
@@ -215,37 +225,60 @@ def _refused_inside(
 
 def _refused_by_time(problem: Problem, clock: _Clock, known: Verdicts, inside: list[str]) -> dict[str, str]:
     """Apply freshness: what an eligible candidate of no less authority replaces, then each one's state."""
-    out: dict[str, str] = {}
-    newest: dict[str, dict[int, Any]] = defaultdict(dict)
+    out = dict.fromkeys(_replaced(clock, known, inside), "superseded")
     for identifier in inside:
         candidate = known.candidates[identifier]
-        freshness = _freshness(known, identifier)
-        if any(clock.is_ahead(each.valid_from) for each in freshness):
-            continue  # what has not begun replaces nothing yet
-        rank = AUTHORITY[candidate.authority]
-        for name in (name for each in freshness for name in each.supersedes):
-            target = known.stands_for.get(name, name)
-            if target != identifier and target in known.candidates and target not in known.refused:
-                if AUTHORITY[known.candidates[target].authority] <= rank:
-                    out[target] = "superseded"
-        if candidate.source is not None:
-            version = dotted_version(candidate.source.version)
-            if version is not None:
-                of_source = newest[candidate.source.id]
-                of_source[rank] = max(version, of_source.get(rank, version))
-    for identifier in inside:
-        candidate = known.candidates[identifier]
-        if candidate.source is not None and candidate.source.id in newest:
-            version = dotted_version(candidate.source.version)
-            if version is not None:
-                least = AUTHORITY[candidate.authority]
-                if any(best > version for rank, best in newest[candidate.source.id].items() if rank >= least):
-                    out[identifier] = "superseded"
-        if identifier not in out:
+        if (candidate.freshness or identifier in known.copies) and identifier not in out:
             rule = _own_state(problem, clock, candidate.layer, _freshness(known, identifier))
             if rule is not None:
                 out[identifier] = rule
     return out
+
+
+def _replaced(clock: _Clock, known: Verdicts, inside: list[str]) -> Iterator[str]:
+    """Find what another names as superseded, or what is older than another version of its source."""
+    versions: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    for identifier in inside:
+        candidate = known.candidates[identifier]
+        source = candidate.source
+        if source is not None and source.version is not None:
+            versions[source.id].setdefault(source.version, []).append(identifier)
+        if candidate.freshness or identifier in known.copies:
+            for name in (name for each in _freshness(known, identifier) for name in each.supersedes):
+                target = known.stands_for.get(name, name)
+                if (
+                    target == identifier
+                    or target in known.refused
+                    or not _has_begun(clock, known, identifier)
+                ):
+                    continue
+                if target in known.candidates and _rank(known, target) <= _rank(known, identifier):
+                    yield target
+    for of_source in versions.values():
+        if len(of_source) < 2:
+            continue
+        best: dict[int, Any] = {}
+        for text, identifiers in of_source.items():
+            version = dotted_version(text)
+            for identifier in identifiers:
+                if version is not None and _has_begun(clock, known, identifier):
+                    rank = _rank(known, identifier)
+                    best[rank] = max(version, best.get(rank, version))
+        for text, identifiers in of_source.items():
+            version = dotted_version(text)
+            for identifier in identifiers:
+                least = _rank(known, identifier)
+                if version is not None and any(best[rank] > version for rank in best if rank >= least):
+                    yield identifier
+
+
+def _rank(known: Verdicts, identifier: str) -> int:
+    return AUTHORITY[known.candidates[identifier].authority]
+
+
+def _has_begun(clock: _Clock, known: Verdicts, identifier: str) -> bool:
+    """Whether a candidate is valid already; before that it replaces nothing."""
+    return not any(clock.is_ahead(each.valid_from) for each in _freshness(known, identifier))
 
 
 def _freshness(known: Verdicts, identifier: str) -> list[Freshness]:

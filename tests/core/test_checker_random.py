@@ -1,4 +1,4 @@
-"""The checker beside the compiler on documents that mix every feature: neither may disagree with the other."""
+"""The checker beside the compiler, on documents that mix every feature: neither may disagree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from loadmaster.core.problem import Problem
 from loadmaster.core.result import Bundle
 
 LAYERS = ["session", "conversation", "tools", "memory", "graph", "rag"]
-WORDS = "ship crane dock < & berth </task> tide anchor load manifest ünïcode 船 hatch cargo port".split()
+WORDS = ("ship", "crane", "dock <", "& berth", "</task>", "tide", "anchor", "ünïcode", "船", "cargo", "port")
 FORMS = ["full", "dense", "compact", "anchor", "reference"]
 DAYS = ["2026-01-01T00:00:00Z", "2026-02-01T00:00:00+02:00", "2026-03-01T00:00:00Z", "2026-04-01T12:00:00.5Z"]
 
@@ -46,7 +46,9 @@ class Writer:
             budget |= {"reasoning": 5, "headroom": dice.choice([0, 10]), "economic": dice.choice([100, 900])}
         request = {
             "id": "random",
-            "tokenizer": "declared" if self.declared else dice.choice(["o200k_base", "estimate", "cl100k_base"]),
+            "tokenizer": "declared"
+            if self.declared
+            else dice.choice(["o200k_base", "estimate", "cl100k_base"]),
             "budget": budget,
             "scope": {"tenant": "a", "user": 1},
             "clearances": ["pii"],
@@ -65,11 +67,12 @@ class Writer:
         return "nobody" if self.may(0.03) else self.dice.choice(self.ids)
 
     def amount(self) -> int | str:
-        return self.dice.choice([0, 30, 100, "10%", "15%", "40%"])
+        amounts: list[int | str] = [0, 30, 100, "10%", "15%", "40%"]
+        return self.dice.choice(amounts)
 
     def profiles(self) -> dict[str, Any]:
         dice = self.dice
-        rules = {}
+        rules: dict[str, dict[str, Any]] = {}
         for layer in dice.sample(LAYERS, dice.choice([2, 4, 6])):
             rules[layer] = {"ratio": dice.choice([0, 1, 5])}
             if self.may(0.3):
@@ -110,7 +113,9 @@ class Writer:
         if self.may(0.12):
             data["band"] = dice.choice(["mandatory", "required", "required", "excluded"])
         if self.may(0.6):
-            data["scope"] = {"tenant": "b" if self.may(0.04) else "a"} | ({"user": 1} if self.may(0.5) else {})
+            data["scope"] = {"tenant": "b" if self.may(0.04) else "a"} | (
+                {"user": 1} if self.may(0.5) else {}
+            )
         if self.may(0.1):
             data["min_form"] = dice.choice(FORMS)
         if self.may(0.1):
@@ -122,7 +127,10 @@ class Writer:
         if self.may(self.relations):
             data["group"] = dice.choice(["g1", "g2", "g3"])
         if self.may(self.relations):
-            data["conflict"] = {"id": dice.choice(["c1", "c2"]), "status": dice.choice(["unresolved", "resolved"])}
+            data["conflict"] = {
+                "id": dice.choice(["c1", "c2"]),
+                "status": dice.choice(["unresolved", "resolved"]),
+            }
         if self.may(0.3):
             data["source"] = {"id": dice.choice(["s1", "s2", *self.ids])}
             if self.may(0.4):
@@ -166,7 +174,12 @@ class Writer:
     def freshness(self) -> dict[str, Any]:
         dice = self.dice
         data: dict[str, Any] = {"state": dice.choice(["current"] * 5 + ["stale", "unknown"])}
-        for key, chance in (("observed_at", 0.4), ("valid_from", 0.3), ("valid_until", 0.1), ("expires_at", 0.1)):
+        for key, chance in (
+            ("observed_at", 0.4),
+            ("valid_from", 0.3),
+            ("valid_until", 0.1),
+            ("expires_at", 0.1),
+        ):
             if self.may(chance):
                 data[key] = dice.choice(DAYS)
         if self.may(0.2):

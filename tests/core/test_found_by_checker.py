@@ -1,0 +1,74 @@
+"""Faults of the compiler that the independent checker found; each was once a wrong bundle or a crash."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loadmaster.compiler import Compiler
+from loadmaster.core.blocks import PLAIN
+from loadmaster.core.result import Bundle
+
+PROFILES = {
+    "version": "1",
+    "layers": ["session", "tools"],
+    "default": "only",
+    "profiles": {"only": {"layers": {"session": {"ratio": 1}, "tools": {"ratio": 1}}}},
+}
+
+
+def bundle_of(*candidates: dict[str, Any], **compiler: Any) -> Bundle:
+    request = {"id": "r", "tokenizer": "declared", "budget": {"window": 1000}}
+    document = {"schema": 1, "request": request, "profiles": PROFILES, "candidates": list(candidates)}
+    result = Compiler(**compiler).compile_document(document)
+    assert isinstance(result, Bundle)
+    return result
+
+
+def form(name: str, tokens: int, **body: Any) -> dict[str, Any]:
+    return {"form": name, "tokens": tokens, **(body if "tool" in body else {"text": name, **body})}
+
+
+def test_declared_tokens_are_a_sum_under_every_renderer() -> None:
+    must = {"id": "a", "band": "required", "forms": [form("full", 30)]}
+    more = {"id": "b", "band": "required", "forms": [form("full", 12)]}
+    assert bundle_of(must, more, renderer=PLAIN).tokens.used == 42
+
+
+def test_tools_are_ordered_by_the_form_that_is_in() -> None:
+    late = [form("full", 5000), form("compact", 5, tool={"name": "zip"})]
+    early = [form("full", 5, tool={"name": "abs"})]
+    bundle = bundle_of(
+        {"id": "a", "layer": "tools", "relevance": 1, "forms": late},
+        {"id": "b", "layer": "tools", "relevance": 1, "forms": early},
+    )
+    assert [block.id for block in bundle.blocks] == ["b", "a"]
+
+
+def test_a_dependency_of_a_form_that_was_not_chosen_does_not_come_along() -> None:
+    forms = [
+        form("anchor", 1, requires=["d1", "d2"]),
+        form("compact", 5, requires=["s"]),
+        form("dense", 9),
+    ]
+    needed = [
+        {"id": name, "forms": [form("full", cost)]} for name, cost in (("d1", 0), ("d2", 900), ("s", 0))
+    ]
+    bundle = bundle_of({"id": "x", "band": "required", "forms": forms}, *needed)
+    # The compact form with its dependency is the cheapest; then there is room for the richer one.
+    assert [(block.id, block.form) for block in bundle.blocks] == [("x", "dense")]
+
+
+def test_standing_content_does_not_pay_for_a_member_with_a_layer_when_that_is_enriched() -> None:
+    bundle = bundle_of(
+        {"id": "lead", "band": "required", "relevance": 1, "group": "g", "forms": [form("full", 34)]},
+        {
+            "id": "member",
+            "layer": "session",
+            "relevance": 1,
+            "group": "g",
+            "forms": [form("compact", 7), form("full", 39)],
+        },
+    )
+    assert [block.form for block in bundle.blocks] == ["full", "full"]
+    assert bundle.tokens.standing == 34
+    assert bundle.allocation[0].used == 39
