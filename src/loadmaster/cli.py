@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
@@ -36,13 +37,11 @@ from loadmaster.screens.results import BundleView, FailureView, Result, read_res
 from loadmaster.screens.usage import usage_screen
 from loadmaster.screens.words import count, safe
 from loadmaster.terminal import (
-    MOST_FAULTS,
     CannotWrite,
     forget_stdout,
     name_of,
     named,
     read_bytes,
-    read_json,
     read_plain_json,
     say,
     say_faults,
@@ -53,7 +52,8 @@ from loadmaster.terminal import (
     write_json,
 )
 
-OK, BUG, INVALID, FAILURE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
+BUG, INVALID, FAILURE, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
+MOST_BAD_LINES = 10
 
 
 class _Commands(TyperGroup):
@@ -120,8 +120,7 @@ def main(
 ) -> None:
     """Compile context for LLM agents: the exact bundle that fits the budget, or a provable failure.
 
-    Data goes to stdout, words to stderr. Exit codes: 0 bundle, 3 compile failure, 2 invalid input or
-    usage, 1 a bug.
+    Data on stdout, words on stderr. Exit codes: 0 bundle, 3 compile failure, 2 invalid input or usage, 1 bug.
     """
     if no_color:
         os.environ["NO_COLOR"] = "1"
@@ -157,6 +156,8 @@ def compile(
     """Compile a request into the bundle that the model will see, or say why there is none."""
     if (source is None) == (messages is None):
         raise typer.BadParameter("give either INPUT.json or --messages H.json", param_hint="INPUT.json")
+    if trace is not None and str(trace) == "-":
+        raise typer.BadParameter("must be a file; stdout carries the result", param_hint="--trace")
     if messages is not None:
         if budget is None:
             raise typer.BadParameter("is required with --messages", param_hint="--budget")
@@ -225,8 +226,10 @@ def _text_of(bundle: Bundle) -> str:
 
 
 def _read_result(name: str) -> Result:
-    data = read_json(name)
-    return named(name, lambda: read_result(data))
+    data = read_bytes(name)
+    first = data.partition(b"\n")[0]
+    whole = first if b'"t":"head"' in first else data  # a trace has many lines: let its first say what it is
+    return named(name, lambda: read_result(parse_json(whole)))
 
 
 # Explain, diff, replay
@@ -242,7 +245,7 @@ def explain(
     """Explain a result on one screen: the budget, the layers, what is in, what is out and why."""
     read = _read_result(result)
     if item is None:
-        show(explain_screen(read, width(), "RESULT.json" if result == "-" else result))
+        show(explain_screen(read, width(), "RESULT.json" if result == "-" else shlex.quote(result)))
         return
     page = item_screen(read, item, width())
     if page is None:
@@ -424,10 +427,10 @@ def metrics(
     for name in logs:
         for place, flaw in _read_log(name, usage):
             bad += 1
-            if bad <= MOST_FAULTS:
+            if bad <= MOST_BAD_LINES:
                 say(f"warning: {name_of(name)}{place}: {flaw}")
-    if bad > MOST_FAULTS:
-        say(f"warning: …and {count(bad - MOST_FAULTS, 'more')[:-1]} like these")
+    if bad > MOST_BAD_LINES:
+        say(f"warning: …and {bad - MOST_BAD_LINES:,} more like these")
     if usage.compiles == 0:
         say("error: no compile was found in the logs")
         raise typer.Exit(INVALID)

@@ -17,7 +17,7 @@ from loadmaster.core.reading import parse_json
 from loadmaster.screens.page import Page
 from loadmaster.screens.words import count, safe
 
-LEAST_WIDTH = 40
+LEAST_WIDTH = 72
 MOST_FAULTS = 50
 """More faults than this are not listed in words; the JSON on stdout holds all."""
 T = TypeVar("T")
@@ -37,12 +37,6 @@ def read_bytes(name: str) -> bytes:
     if not data.strip():
         raise InvalidInput([Fault("$", f"{name_of(name)} is empty")])
     return data
-
-
-def read_json(name: str) -> Any:
-    """Read strict JSON with exact decimals."""
-    data = read_bytes(name)
-    return named(name, lambda: parse_json(data))
 
 
 def read_plain_json(name: str) -> Any:

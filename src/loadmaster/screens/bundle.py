@@ -8,11 +8,11 @@ from loadmaster.core.wording import SLACK
 from loadmaster.screens.meanings import BANDS, WHY_PROFILE, rule_of
 from loadmaster.screens.page import DIM, GOOD, HEAD, HINT, WARN, Cell, Page, Part
 from loadmaster.screens.results import BlockView, BundleView, OmissionView, RowView, TokensView
-from loadmaster.screens.words import clip, count, listing, number, percent
+from loadmaster.screens.words import clip, clip_end, count, listing, number, percent
 
 MOST_LINES = 24
 """What a terminal shows at once; the list of what stayed out is shortened to stay near it."""
-LEAST_OUT = 8
+LEAST_OUT = 7
 """Lines that the list of what stayed out may have in any case."""
 
 
@@ -38,17 +38,19 @@ def _budget(page: Page, result: BundleView) -> None:
     )
     page.add(*_bar(tokens.used, tokens.capacity, max(page.width - len(used) - 2, 10)), f"  {used}")
     reserved = tokens.window - tokens.usable
+    why = WHY_PROFILE.get(result.profile.why, result.profile.why)
     page.add(
         f"window {number(tokens.window)}"
         + (f" - {number(reserved)} reserved" if reserved else "")
         + (f" - {number(tokens.headroom)} headroom" if tokens.headroom else "")
-        + f" = {number(tokens.capacity)}"
-        + f" = {number(tokens.standing)} standing + {number(tokens.task)} task"
-        + f" + {number(tokens.used - tokens.standing - tokens.task)} in layers + {number(tokens.slack)} free"
+        + f"; profile {result.profile.name} {result.profile.version}, {why}"
     )
-    why = WHY_PROFILE.get(result.profile.why, result.profile.why)
     counted = f"{tokens.encoding}, {tokens.source}" if tokens.encoding != tokens.source else tokens.source
-    page.add(Cell(f"profile {result.profile.name} {result.profile.version}, {why}; tokens {counted}", DIM))
+    page.add(
+        f"{number(tokens.standing)} standing + {number(tokens.task)} task"
+        f" + {number(tokens.used - tokens.standing - tokens.task)} in layers + {number(tokens.slack)} free",
+        Cell(f"; counts: {counted}", DIM),
+    )
 
 
 def _bar(part: int, whole: int, width: int) -> tuple[Part, Part]:
@@ -136,13 +138,14 @@ def _left_out(page: Page, omitted: Sequence[OmissionView], name: str) -> None:
             left = len(group) - quota[rule] if at == quota[rule] - 1 else 0
             more = f" (…and {number(left)} more like it)" if left else ""
             short = rule_of(rule).short if at == 0 else ""
-            rows.append([Cell(short, WARN), Cell(omission.id), Cell(f"{omission.would}{more}")])
+            would = clip_end(omission.would, page.width)  # about two lines; on its own it is shown whole
+            rows.append([Cell(short, WARN), Cell(omission.id), Cell(would + more)])
     page.table(rows, align="lll", widest=26)
     page.add(Cell(f"More on one: loadmaster explain {name} ITEM", HINT))
 
 
 def _quota(groups: Mapping[str, Sequence[OmissionView]], lines: int) -> dict[str, int]:
-    """Give each rule a line, then share the lines that are left in turns."""
+    """Give each rule a line, then share the lines that are left in turns; one more is no count but a line."""
     quota = dict.fromkeys(groups, 1)
     left = lines - len(groups)
     while left > 0:
@@ -152,4 +155,4 @@ def _quota(groups: Mapping[str, Sequence[OmissionView]], lines: int) -> dict[str
         for rule in hungry[:left]:
             quota[rule] += 1
         left -= len(hungry)
-    return quota
+    return {rule: kept + (len(groups[rule]) == kept + 1) for rule, kept in quota.items()}

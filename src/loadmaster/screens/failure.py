@@ -51,20 +51,19 @@ def _figures(page: Page, result: FailureView) -> None:
             f"need {number(result.needed_tokens)}" + (f" ({proof})" if proof else ""),
             f"   capacity {number(room.capacity)}   ",
             Cell(f"over by {number(result.excess_tokens)}", BAD),
-            f"   ({_arithmetic(room)})",
         )
+    why = WHY_PROFILE.get(result.profile.why, result.profile.why)
+    page.add(_arithmetic(room), f"; profile {result.profile.name} {result.profile.version}, {why}")
     for other in result.also:
         ids = listing(other.ids, max(page.width - len(other.code) - 10, 20))
         page.add(Cell("also", WARN), f"  {other.code}: {ids}")
-    why = WHY_PROFILE.get(result.profile.why, result.profile.why)
-    page.add(Cell(f"profile {result.profile.name} {result.profile.version}, {why}; pass {result.step}", DIM))
 
 
 def _arithmetic(room: CapacityView) -> str:
     economic = room.window - room.reserved_output - room.usable
     return (
         f"window {number(room.window)}"
-        + (f" - {number(room.reserved_output)} for the reply" if room.reserved_output else "")
+        + (f" - {number(room.reserved_output)} reply" if room.reserved_output else "")
         + (f" - {number(economic)} reasoning or economy" if economic else "")
         + (f" - {number(room.overhead)} headroom" if room.overhead else "")
     )
@@ -97,7 +96,7 @@ def _relaxations(page: Page, relaxations: Sequence[RelaxationView]) -> None:
         lost = sentence(f"{number(times)} {band}" for band, times in sorted(cure.loses.items()))
         price = f"gives up {lost}; a human decides" if lost else "gives up nothing that must be in"
         freed = f"frees {number(cure.frees)}, " if cure.frees is not None else ""
-        rows.append([f"{at + 1}", f"without {listing(cure.remove, page.width)}: {freed}{price}"])
+        rows.append([f"{at + 1}", f"without {listing(cure.remove, page.width // 2)}: {freed}{price}"])
     page.table(rows, align="ll")
 
 
@@ -110,14 +109,15 @@ def _remedies(page: Page, remedies: Sequence[RemedyView]) -> None:
         [
             Cell(remedy.owner, HINT),
             Cell("enough" if remedy.sufficient else "may help", GOOD if remedy.sufficient else DIM),
-            _action(remedy, page.width - 29),
+            action_words(remedy, page.width - 29),
         ]
         for remedy in remedies
     ]
     page.table(rows, align="lll")
 
 
-def _action(remedy: RemedyView, width: int) -> str:
+def action_words(remedy: RemedyView, width: int) -> str:
+    """Say what an owner can do."""
     word = _ACTIONS.get(remedy.action)
     try:
         text = word(remedy.params, width) if word else ""

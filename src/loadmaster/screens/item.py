@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from loadmaster.screens.bundle import band_of
+from loadmaster.screens.failure import action_words
 from loadmaster.screens.meanings import BANDS, DEPENDENCY, rule_of
 from loadmaster.screens.page import BAD, DIM, GOOD, HEAD, WARN, Cell, Page, Part
 from loadmaster.screens.results import BlockView, BundleView, FactView, FailureView, OmissionView, Result
@@ -159,10 +160,11 @@ def _in_failure(page: Page, result: FailureView, item: str) -> bool:
         _fact(page, fact)
     cures = [at + 1 for at, cure in enumerate(result.relaxations) if item in cure.remove]
     if cures:
-        _fields(page, ("cures", f"part of the smallest change number {sentence(map(str, cures))}"))
+        which = f"{sentence(map(str, cures))} of {len(result.relaxations)}"
+        _fields(page, ("cure", f"smallest change {which} goes without it, and compiles"))
     for remedy in result.remedies:
         if item in remedy.params.get("ids", ()):
-            _fields(page, (remedy.owner, remedy.action.replace("_", " ")))
+            _fields(page, (remedy.owner, action_words(remedy, page.width)))
     return True
 
 

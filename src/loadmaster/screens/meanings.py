@@ -58,9 +58,9 @@ BANDS: Mapping[str, str] = {
 DEPENDENCY = "came along, because something that is in needs it"
 
 WHY_PROFILE: Mapping[str, str] = {
-    "explicit": "named by the request",
-    "route": "by the request's route",
-    "default": "the set's default",
+    "explicit": "as requested",
+    "route": "by route",
+    "default": "the default",
     "rule": "by rule",
 }
 

@@ -24,6 +24,8 @@ class Cell(NamedTuple):
 
 Part = str | Cell
 GAP = "  "
+LEAST_TEXT, LEAST_LAST = 8, 12
+"""Columns that text keeps at least: any text, and the wrapped one at the end."""
 
 
 @dataclass
@@ -70,6 +72,7 @@ class Page:
             min(limit, max(cell_len(name), *(cell_len(safe(row[at].text)) for row in grid)))
             for at, name in enumerate(names)
         ]
+        _shrink(widths, turns, self.width - indent - len(GAP) * (len(widths) - 1))
         if header:
             self._row([Cell(name, DIM) for name in names], turns, widths, indent)
         for row in grid:
@@ -89,13 +92,25 @@ class Page:
             self.lines.append(_stripped(line))
             return
         start = cell_len(line.plain)
-        first, *rest = _wrap([row[-1]], max(self.width - start, 12))
+        first, *rest = _wrap([row[-1]], max(self.width - start, LEAST_LAST))
         self.lines.append(_stripped(line.append_text(first)))
         self.lines.extend(_indented(text, start) for text in rest)
 
     def plain(self) -> str:
         """Give the page as plain text."""
         return "".join(line.plain + "\n" for line in self.lines)
+
+
+def _shrink(widths: list[int], turns: Sequence[str], room: int) -> None:
+    """Narrow the widest columns of text until the table fits; the last one, which wraps, needs little."""
+    flows = turns[-1] == "l"
+    texts = [at for at, turn in enumerate(turns) if turn == "l" and not (flows and at == len(turns) - 1)]
+    fixed = sum(widths[:-1]) + (min(widths[-1], LEAST_LAST) if flows else widths[-1])
+    for _ in range(max(fixed - room, 0)):
+        widest = max(texts, key=lambda at: widths[at], default=None)
+        if widest is None or widths[widest] <= LEAST_TEXT:
+            return
+        widths[widest] -= 1
 
 
 def _cell(part: Part) -> Cell:
@@ -116,16 +131,19 @@ def _wrap(cells: Iterable[Cell], width: int) -> list[Text]:
     lines = [Text()]
     used = 0
     for cell in cells:
+        run = ""
         for at, word in enumerate(safe(cell.text).split(" ")):
             space = " " if at else ""
             for chunk in _chunks(word, width):
                 size = cell_len(chunk)
                 if used and used + len(space) + size > width:
+                    lines[-1].append(run, cell.style)
                     lines.append(Text())
-                    used, space = 0, ""
-                lines[-1].append(space + chunk, cell.style)
+                    run, used, space = "", 0, ""
+                run += space + chunk
                 used += len(space) + size
                 space = ""
+        lines[-1].append(run, cell.style)
     return [_stripped(line) for line in lines]
 
 

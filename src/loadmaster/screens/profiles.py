@@ -19,24 +19,21 @@ def list_screen(profiles: ProfileSet, width: int) -> Page:
     page = Page(width)
     page.add(
         Cell(f"{count(len(profiles.profiles), 'profile')}", HEAD),
-        f", set version {profiles.version}, default {profiles.default}",
+        f" in set version {profiles.version}; without a route the default, {profiles.default}",
     )
     page.gap()
-    rows: list[list[Part]] = []
-    for name, profile in profiles.profiles.items():
-        routes = [route for route, target in profiles.routes.items() if target == name]
-        mark = "default" if name == profiles.default else ""
-        rows.append(
-            [
-                Cell(name, HEAD),
-                *(_ratio(profile, layer) for layer in profiles.layers),
-                _text(profile.output),
-                sentence([*routes, *([mark] if mark else [])]),
-            ]
-        )
-    header = ["", *profiles.layers, "reply", "routes"]
-    if page.width < 100 or len(profiles.layers) > 8:
-        header = ["", *(layer[:7] for layer in profiles.layers), "reply", "routes"]
+    narrow = page.width < 100
+    rows: list[list[Part]] = [
+        [
+            Cell(name, HEAD),
+            *(_ratio(profile, layer) for layer in profiles.layers),
+            "" if narrow else _text(profile.output),
+            ", ".join(route for route, target in profiles.routes.items() if target == name),
+        ]
+        for name, profile in profiles.profiles.items()
+    ]
+    short = [layer if len(layer) < 9 or not narrow else f"{layer[:7]}." for layer in profiles.layers]
+    header = ["", *short, "reply", "routes"]
     page.table(rows, header=header, align="l" + "r" * (len(profiles.layers) + 1) + "l", widest=20)
     page.add(Cell("ratios by layer, of what must-haves and floors leave; - gets nothing", DIM), indent=2)
     return page
@@ -103,10 +100,7 @@ def _settings(profile: Profile) -> list[tuple[str, str]]:
         ("order", f"{profile.order}: {_ORDER[profile.order]}"),
         ("price", f"{_text(profile.price)} of relevance per 1,000 tokens"),
         ("min_relevance", _text(profile.min_relevance)),
-        (
-            "corroboration",
-            f"{count(profile.corroboration, 'extra witness').replace('witnesss', 'witnesses')} per need",
-        ),
+        ("corroboration", f"{number(profile.corroboration)} more independent for each need that is covered"),
         ("layout", profile.layout),
         ("fidelity", ", ".join(f"{form} {_text(value)}" for form, value in _fidelity(profile))),
     ]

@@ -105,11 +105,8 @@ def replay_screen(data: Mapping[str, Any], width: int) -> Page:
     """Show a comparison that `compare_traces` made."""
     page = Page(width)
     if data["same"]:
-        page.add(
-            Cell("SAME", GOOD),
-            f"  {data['outcome'][1]}, {number(data['lines'][1])} lines, ",
-            data["trace"][1],
-        )
+        page.add(Cell("SAME", GOOD), f"  {data['outcome'][1]}, {number(data['lines'][1])} lines repeated")
+        page.add(f"trace {data['trace'][1]}", indent=2)
     else:
         page.add(Cell("DIFFERENT", BAD), "  the replay does not repeat the trace")
         _outcomes(page, data)
@@ -127,7 +124,7 @@ def replay_screen(data: Mapping[str, Any], width: int) -> Page:
 
 def _outcomes(page: Page, data: Mapping[str, Any]) -> None:
     for at, side in enumerate(("recorded", "replayed")):
-        digest = data["digest"][at] or ""
+        digest = short_digest(data["digest"][at] or "")
         page.add(Cell(side, DIM), f"  {data['outcome'][at]} {digest}", indent=2)
     if data["digest"][0] is not None and data["digest"][0] == data["digest"][1]:
         page.add("the bundle is the same, byte for byte; the way to it differs", indent=2)
@@ -145,12 +142,24 @@ def _value(value: Any, other: Any) -> str:
     return _plain(value)
 
 
+def short_digest(digest: str) -> str:
+    """Give enough of a digest to tell it from another one."""
+    name, _, hexadecimal = digest.partition(":")
+    return f"{name}:{hexadecimal[:12]}…" if len(hexadecimal) > 12 else digest
+
+
 def _plain(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return number(value)
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    return "none" if value is None else str(value)
+    return (
+        "none"
+        if value is None
+        else short_digest(str(value))
+        if str(value).startswith("sha256:")
+        else str(value)
+    )
 
 
 def _first(page: Page, first: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from loadmaster.screens.meanings import rule_of
 from loadmaster.screens.page import BAD, DIM, HEAD, WARN, Cell, Page, Part
 from loadmaster.screens.words import count, number, sentence
 
@@ -49,13 +50,13 @@ def _bundles(page: Page, data: Mapping[str, Any]) -> None:
     page.table(rows, header=header, align="lrrrrrr")
     page.add(Cell("shares are of the grant base: what a profile divides among layers", DIM), indent=2)
     page.gap()
-    cuts = sentence(f"{number(times)} {rule}" for rule, times in data["cuts"].items())
+    cuts = sentence(f"{number(times)} for {rule_of(rule).short}" for rule, times in data["cuts"].items())
     figures: list[list[Part]] = [
         ["floors not met", _percent(data["floor_breach_rate"]), "of bundles"],
         [
             "something was cut",
             _percent(data["cut_rate"]),
-            "of bundles" + (f"; in all {cuts}" if cuts else ""),
+            "of bundles" + (f"; candidates: {cuts}" if cuts else ""),
         ],
         [
             "free at the end",
