@@ -209,9 +209,8 @@ def test_messages_come_out_unchanged(tmp_path: Path) -> None:
     history, tools = tmp_path / "h.json", tmp_path / "t.json"
     history.write_text(json.dumps(HISTORY))
     tools.write_text(json.dumps(TOOLS))
-    result = run(
-        "compile", "--messages", history, "--budget", "500", "--tools", tools, "--tokenizer", "o200k_base"
-    )
+    options = ("--budget", "500", "--tokenizer", "o200k_base")
+    result = run("compile", "--messages", history, "--tools", tools, *options)
     assert result.exit_code == 0
     data = parsed(result)
     assert data["messages"] == HISTORY and data["tools"] == TOOLS
