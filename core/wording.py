@@ -37,7 +37,7 @@ def _net_value(args: Args) -> str:
     return (
         "a relevance above zero"
         if not args.get("worth_at") and args["value"].startswith("0.000000000")
-        else "a lower price"
+        else "a lower price in the profile"
     )
 
 
