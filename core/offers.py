@@ -40,6 +40,7 @@ class Market:
         self.ledger = ledger
         self.worth = worth
         self._options: dict[int, list[Option]] = {}
+        self._offers: dict[int, list[Offer]] = {}
 
     def options(self, lead: int) -> list[Option]:
         """Give a unit's options, richest first: at each level, each member no richer, else its poorest."""
@@ -64,12 +65,28 @@ class Market:
         return next((place for place, form in enumerate(legal) if form.rank >= level), len(legal) - 1)
 
     def offers(self, lead: int) -> list[Offer]:
-        """Give a unit's options at today's price, best first, ties to the richer."""
+        """Give a unit's options at today's price, best first, ties to the richer.
+
+        What is outside the bundle is priced once, until `forget` says that something it may need
+        has entered or left.
+        """
+        known = self._offers.get(lead)
+        if known is not None:
+            return known
         offers = []
         for option in self.options(lead):
             move = self.ledger.move(option.forms)
             offers.append(Offer(self.worth.net(option.value, move.delta), option, move))
-        return sorted(offers, key=lambda offer: (-offer.net, offer.option.level))
+        if len(offers) > 1:
+            offers.sort(key=lambda offer: (-offer.net, offer.option.level))
+        if lead not in self.ledger.place:
+            self._offers[lead] = offers
+        return offers
+
+    def forget(self, leads: Iterable[int]) -> None:
+        """Price these units anew."""
+        for lead in leads:
+            self._offers.pop(lead, None)
 
     def key(self, lead: int) -> Key | None:
         """Give a unit's place in the queue by its best offer; None if it earns nothing."""

@@ -144,7 +144,7 @@ class ProfileUsed:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """A candidate that is not in the bundle: the pass and rule that left it out, and what would have let it in.
+    """A candidate that is not in the bundle: the pass and rule that left it out, and the nearest cure.
 
     ``cause`` names the candidate that it leans on for that: the one that replaces it or that it was
     merged into, or the missing member of its group, its conflict or its dependencies.

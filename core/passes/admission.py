@@ -7,7 +7,7 @@ of its layer's grant, or waits. What lumpy units leave unspent is allocated agai
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from loadmaster.core.accounts import STANDING, TASK, eligible_units, wants
@@ -64,7 +64,9 @@ class _Hold:
                 self.waiting[band].append(lead)
         self.waited: set[int] = set()
         self.queued: frozenset[int] = frozenset()
-        self.leaning: Mapping[int, Sequence[int]] = {}
+        self.leaning = self.market.leaning(
+            lead for leads in self.waiting.values() for lead in leads if lead in pool.tied
+        )
         self.touched: set[int] = set()
         self.entered: list[int] = []
         self.rows: tuple[Row, ...] = ()
@@ -123,7 +125,6 @@ class _Hold:
         """Admit one band to exhaustion: rounds of allocation, then enrichment, again if that made room."""
         leads = [lead for lead in self.waiting[band] if lead not in self.ledger.roots]
         self.queued = frozenset(leads)
-        self.leaning = self.market.leaning(lead for lead in leads if lead in self.pool.tied)
         everything = self._wants(DISCRETIONARY)
         of_band = everything if band == DISCRETIONARY else self._wants(band)
         grants, rows = self.room.grant(everything, of_band, exact=not self.entered)
@@ -151,8 +152,12 @@ class _Hold:
         progress = False
         items, tied, cost = self.pool.items, self.pool.tied, self.pool.cost
         left = {layer: grants[layer] - self.room.held(layer) for layer in self.layers}
+        mutable = any(key[-1] in tied or len(cost[key[-1]]) > 1 for key in queue)
+        least = 0 if mutable else min((key[1] for key in queue), default=0)
         at = 0
         while at < len(queue) or again:
+            if max(left.values(), default=0) < least:
+                break  # nothing that is left in the queue fits any layer
             if again and (at >= len(queue) or again[0] < queue[at]):
                 key = heapq.heappop(again)
             else:
@@ -221,11 +226,16 @@ class _Hold:
         if rule != "enriched":
             self.entered.append(lead)
         self._note_entry(lead, offer, rule, free, entered, gone)
-        touched = {self.pool.lead(index) for index in (*entered, *gone)}
-        touched.update(other for index in (*entered, *gone) for other in self.leaning.get(index, ()))
-        touched = touched.intersection(self.queued) - self.ledger.roots.keys()
-        self.touched |= touched
-        return sorted(touched)
+        self.market.forget([lead])
+        if lead not in self.pool.tied:
+            return []
+        touched = {other for index in (*entered, *gone) for other in self.leaning.get(index, ())}
+        self.market.forget(touched)
+        waiting = [
+            other for other in sorted(touched) if other in self.queued and other not in self.ledger.roots
+        ]
+        self.touched.update(waiting)
+        return waiting
 
     def _account(self, lead: int) -> str:
         item = self.pool.items[lead]
@@ -281,7 +291,7 @@ class _Hold:
         return freed
 
     def _better(self, lead: int) -> Offer | None:
-        """Give the best affordable offer that is worth more than a unit's present forms, or richer at no loss."""
+        """Give the best affordable offer that is worth more than the present forms, or richer at no loss."""
         place = self.ledger.place
         account = self._account(lead)
         unit = self.pool.unit(lead)

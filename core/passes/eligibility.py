@@ -7,6 +7,7 @@ out. Copies of one record then become one, so that a flag on one copy holds for 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -136,11 +137,13 @@ def _copies(
     items: list[Item], watched: Sequence[int], absent: set[int], declared: bool
 ) -> Iterator[tuple[int, int]]:
     """Find later copies of one record, each with the first; a record without a source is nobody's copy."""
-    first: dict[object, int] = {}
+    by_source: dict[object, list[int]] = defaultdict(list)
     for index in watched:
+        if items[index].source is not None and index not in absent:
+            by_source[items[index].source].append(index)
+    first: dict[object, int] = {}
+    for index in sorted(index for group in by_source.values() if len(group) > 1 for index in group):
         item = items[index]
-        if item.source is None or index in absent:
-            continue
         forms = tuple(
             (form.name, form.kind, form.body, form.requires, form.declared if declared else None)
             for form in item.forms

@@ -11,6 +11,7 @@ from loadmaster.core.instants import Instant
 from loadmaster.core.items import Item, Validity
 
 Args = dict[str, object]
+Version = tuple[tuple[int, str], ...]
 
 
 def check_freshness(draft: Draft) -> Draft:
@@ -71,7 +72,7 @@ def _verdict(
 
 def _superseded(draft: Draft, live: list[int], as_of: Instant | None) -> Iterator[tuple[int, Args]]:
     """Find what an eligible candidate of at least its authority replaces: by name, or as a newer version."""
-    newer: dict[str, set[tuple[tuple[tuple[int, str], ...], int, str]]] = defaultdict(set)
+    latest: dict[str, dict[int, tuple[Version, str]]] = defaultdict(dict)
     for index in live:
         item = draft.items[index]
         if not _has_begun(item, as_of):
@@ -83,16 +84,20 @@ def _superseded(draft: Draft, live: list[int], as_of: Instant | None) -> Iterato
             if draft.items[target].authority <= item.authority:
                 yield target, {"by": item.id}
         if item.version is not None and item.source is not None:
-            newer[item.source[0]].add((item.version, item.authority, item.source[1] or ""))
+            of_source = latest[item.source[0]]
+            mine = item.version, item.source[1] or ""
+            of_source[item.authority] = max(mine, of_source.get(item.authority, mine))
     for index in live:
         item = draft.items[index]
         if item.version is None or item.source is None:
             continue
         better = [
-            entry for entry in newer[item.source[0]] if entry[0] > item.version and entry[1] >= item.authority
+            newest
+            for authority, newest in latest[item.source[0]].items()
+            if authority >= item.authority and newest[0] > item.version
         ]
         if better:
-            yield index, {"by_version": max(better)[2]}
+            yield index, {"by_version": max(better)[1]}
 
 
 def _has_begun(item: Item, as_of: Instant | None) -> bool:
