@@ -3,11 +3,12 @@
 A unit's whole marginal cost is charged to the layer of its lead, dependencies included. What a
 must-have without a layer brings in is standing content, unless it has a layer of its own. Shared
 parts are charged once, to the first that needs them: units without a layer, then by declared layer.
+What another must-have unit needs is that unit's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,6 +19,9 @@ from loadmaster.core.search import Picks, cheapest
 
 STANDING, TASK = "", " task"
 """Accounts that are no layer; a layer's name is never empty and these are never shown."""
+
+UNDECIDED = -1
+"""The place of a form that is not chosen yet, and so needs nothing beyond what its candidate needs."""
 
 
 def charge_to(pool: Pool, musts: Iterable[int], picks: Picks) -> dict[int, str]:
@@ -30,18 +34,18 @@ def charge_to(pool: Pool, musts: Iterable[int], picks: Picks) -> dict[int, str]:
         for member in pool.unit(lead):
             account[member] = _account(pool, lead, member)
     for lead in leads:
-        stack = [need for member in pool.unit(lead) for need in _wanted(pool, member, picks)]
+        stack = [need for member in pool.unit(lead) for need in _wanted(pool, member, picks[member])]
         while stack:
             index = stack.pop()
             if index not in account and index in picks:
                 account[index] = _account(pool, lead, index)
                 stack.extend(pool.members.get(index, ()))
-                stack.extend(_wanted(pool, index, picks))
+                stack.extend(_wanted(pool, index, picks[index]))
     return account
 
 
-def _wanted(pool: Pool, index: int, picks: Picks) -> tuple[int, ...]:
-    return pool.needs.get(index, ()) + pool.form_needs.get((index, picks[index]), ())
+def _wanted(pool: Pool, index: int, place: int) -> tuple[int, ...]:
+    return pool.needs.get(index, ()) + pool.form_needs.get((index, place), ())
 
 
 def _turn(pool: Pool, lead: int) -> tuple[int, bool, int]:
@@ -54,6 +58,11 @@ def _account(pool: Pool, lead: int, index: int) -> str:
     if layer is not None:
         return layer
     return TASK if pool.items[lead].section == "task" else STANDING
+
+
+def certain(pool: Pool, musts: Sequence[int]) -> dict[int, str]:
+    """Give what must-haves bring in whatever forms are chosen, by who pays for it."""
+    return charge_to(pool, musts, dict.fromkeys(pool.close(musts), UNDECIDED))
 
 
 def totals(pool: Pool, picks: Picks, account: Mapping[int, str]) -> dict[str, int]:
@@ -83,6 +92,8 @@ def eligible_units(pool: Pool, profile: Profile) -> list[int]:
 def wants(pool: Pool, leads: Sequence[int], free: Mapping[int, str], layers: Iterable[str]) -> dict[str, int]:
     """Give what each layer's units would cost at their richest forms with closures, shared parts once.
 
+    First all units themselves, then what else they need, in its cheapest forms.
+
     Args:
         pool: What may be chosen.
         leads: The units that count.
@@ -90,20 +101,26 @@ def wants(pool: Pool, leads: Sequence[int], free: Mapping[int, str], layers: Ite
         layers: The layers to report.
     """
     total = dict.fromkeys(layers, 0)
-    counted: dict[str, set[int]] = {layer: set() for layer in total}
-    items, cost = pool.items, pool.cost
+    items, cost, tied = pool.items, pool.cost, pool.tied
+    counted: dict[str, set[int]] = {}
+    own: dict[int, list[int]] = {}
     for lead in leads:
         layer = items[lead].layer
         if layer is None or layer not in total:
             continue
-        if lead not in pool.tied:
+        if lead not in tied:
             total[layer] += cost[lead][0]
             continue
-        elsewhere = frozenset(index for index, payer in free.items() if payer != layer)
-        there = elsewhere | counted[layer]
-        unit = [index for index in pool.unit(lead) if index not in there]
-        if unit:
-            picks = cheapest(pool, unit, there, fixed=dict.fromkeys(unit, 0)).picks
+        if layer not in counted:
+            counted[layer] = {index for index, payer in free.items() if payer != layer}
+        own[lead] = [member for member in pool.unit(lead) if member not in counted[layer]]
+        counted[layer].update(own[lead])
+        total[layer] += sum(cost[member][0] for member in own[lead])
+    for lead, members in own.items():
+        layer = items[lead].layer or ""
+        needs = {need for member in members for need in _wanted(pool, member, 0)}
+        if not needs <= counted[layer]:
+            picks = cheapest(pool, needs, counted[layer]).picks
             total[layer] += sum(cost[index][place] for index, place in picks.items())
             counted[layer].update(picks)
     return total
@@ -126,9 +143,9 @@ class Floors:
             )
         )
 
-    def without(self, layer: str) -> Floors:
-        """Give the floors without one layer's."""
-        return Floors(tuple(floor for floor in self.layers if floor[0] != layer))
+    def among(self, layers: Container[str | None]) -> Floors:
+        """Give the floors of these layers alone."""
+        return Floors(tuple(floor for floor in self.layers if floor[0] in layers))
 
     def needed(self, capacity: int, charged: Mapping[str, int]) -> int | Fraction:
         """Give what must-haves and floors need together: the figure that must not exceed the capacity."""

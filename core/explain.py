@@ -157,7 +157,7 @@ def _relaxations(
         ]
     found: list[Relaxation] = []
     for ids, frees in cures:
-        if len(found) < MOST_RELAXATIONS and succeeds(_without(draft.problem, frozenset(ids))):
+        if len(found) < MOST_RELAXATIONS and succeeds(_without(draft, frozenset(ids))):
             loses = _bands(draft, ids)
             owner = "human" if loses else "orchestrator"
             found.append(Relaxation(tuple(ids), frees, dict(sorted(loses.items())), owner))
@@ -169,8 +169,14 @@ def _bands(draft: Draft, ids: Sequence[str]) -> Counter[str]:
     return Counter("required" if index is None else BANDS[draft.bands[index]] for index in indices)
 
 
-def _without(problem: Problem, ids: frozenset[str]) -> Problem:
-    """Give the problem in which these candidates are no must-haves and these floors do not hold."""
+def _without(draft: Draft, facts: frozenset[str]) -> Problem:
+    """Give the problem in which these candidates are no must-haves and these floors do not hold.
+
+    A candidate that stands for merged copies is one under all their ids.
+    """
+    problem = draft.problem
+    merged = (alias for alias, index in draft.position.items() if draft.items[index].id in facts)
+    ids = facts.union(merged)
     items = tuple(
         replace(item, band=DISCRETIONARY) if item.id in ids and item.band <= REQUIRED else item
         for item in problem.items

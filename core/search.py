@@ -2,8 +2,9 @@
 
 Forms whose dependencies are shared make this a covering problem, so it is solved by branch and
 bound over the dependencies that only some forms need: at each node every candidate takes its
-cheapest form, as if undecided dependencies were free. If that choice needs none of them, it is
-the best below this node; else the first that it needs is once forbidden and once taken in.
+cheapest form, as if undecided dependencies were free. If that choice needs one of them, the first
+is once forbidden and once taken in; else it is the best below this node, unless what is minimised
+is not the tokens alone: then the forms that need something are tried one by one.
 Work is limited by a count, never by time, so that equal inputs end alike.
 """
 
@@ -40,6 +41,7 @@ class Choice(NamedTuple):
 class _Node:
     taken: frozenset[int]
     barred: frozenset[int]
+    fixed: Picks
 
 
 def cheapest(
@@ -75,11 +77,11 @@ def cheapest(
         return Choice(first, reached, reached[0], True)
 
     best, picks_of_best = reached, first
-    stack = [_Node(frozenset(start), frozenset())]
+    stack = [_Node(frozenset(start), frozenset(), given)]
     open_bounds: list[int | Fraction] = []
     while stack:
         node = stack.pop()
-        relaxed = _relax(pool, node, have, given)
+        relaxed = _relax(pool, node, have)
         if relaxed is None:
             continue
         picks, missing = relaxed
@@ -88,20 +90,26 @@ def cheapest(
         least = max(tokens, bound(picks) if bound else 0)
         if (least, tokens) >= best:
             continue
+        undecided = None
         if not missing:
             picks = _without_spare(pool, start, picks)
             reached = value(picks) if value else (tokens, int(tokens))
             if reached < best:
                 best, picks_of_best = reached, picks
-            continue
+            undecided = _undecided(pool, node) if reached[0] > least else None
+            if undecided is None:
+                continue
         if work <= 0:
             open_bounds.append(least)
-            continue
-        pivot = min(missing)
-        closure = pool.close([pivot], node.taken.union(have))
-        if not closure & node.barred:
-            stack.append(_Node(node.taken | closure, node.barred))
-        stack.append(_Node(node.taken, node.barred | {pivot}))
+        elif undecided is not None:
+            for place in reversed(range(len(pool.cost[undecided]))):
+                stack.append(_Node(node.taken, node.barred, {**node.fixed, undecided: place}))
+        else:
+            pivot = min(missing)
+            closure = pool.close([pivot], node.taken.union(have))
+            if not closure & node.barred:
+                stack.append(_Node(node.taken | closure, node.barred, node.fixed))
+            stack.append(_Node(node.taken, node.barred | {pivot}, node.fixed))
     least = min([best[0], *open_bounds])
     return Choice(picks_of_best, best, least, least == best[0])
 
@@ -111,6 +119,19 @@ def _start(pool: Pool, roots: Iterable[int], have: AbstractSet[int], fixed: Pick
     start = pool.close(roots, have)
     decided = [need for index, place in fixed.items() for need in pool.form_needs.get((index, place), ())]
     return start | pool.close(decided, have) if decided else start
+
+
+def _undecided(pool: Pool, node: _Node) -> int | None:
+    """Find a candidate whose choice of form may still change who needs what."""
+    return next(
+        (
+            index
+            for index in sorted(node.taken - node.fixed.keys())
+            if len(pool.cost[index]) > 1
+            and any((index, place) in pool.form_needs for place in range(len(pool.cost[index])))
+        ),
+        None,
+    )
 
 
 def _without_spare(pool: Pool, start: Iterable[int], picks: dict[int, int]) -> dict[int, int]:
@@ -165,16 +186,14 @@ def _tokens(pool: Pool, picks: Picks) -> Value:
     return total, total
 
 
-def _relax(
-    pool: Pool, node: _Node, have: AbstractSet[int], fixed: Picks
-) -> tuple[dict[int, int], set[int]] | None:
+def _relax(pool: Pool, node: _Node, have: AbstractSet[int]) -> tuple[dict[int, int], set[int]] | None:
     """Let each candidate take its cheapest form, undecided dependencies being free."""
     picks: dict[int, int] = {}
     missing: set[int] = set()
     for index in sorted(node.taken):
         best: tuple[int, int, int] | None = None
         wanted: tuple[int, ...] = ()
-        places = (fixed[index],) if index in fixed else range(len(pool.cost[index]))
+        places = (node.fixed[index],) if index in node.fixed else range(len(pool.cost[index]))
         for place in places:
             needs = pool.form_needs.get((index, place), ())
             lacking = tuple(need for need in needs if need not in node.taken and need not in have)

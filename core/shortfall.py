@@ -1,7 +1,9 @@
 """Why must-haves do not fit, and the smallest changes that would make them: proofs over the need function.
 
-The need is monotone: taking a requirement or a floor away never makes it grow. So one pass over
-the facts, dropping each that is not needed for the proof, leaves an irreducible set.
+Without floors the need is monotone: taking a requirement away never makes it grow. So one pass over
+the facts, dropping each that is not needed for the proof, leaves an irreducible set. Floors break
+that in corners, since a dependency that loses one of its payers may be charged to a layer that has
+no room below its floor; then passes are repeated until nothing more can be dropped.
 """
 
 from __future__ import annotations
@@ -9,15 +11,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from math import ceil
 from typing import NamedTuple
 
-from loadmaster.core.accounts import STANDING, Floors, charge_to, totals
+from loadmaster.core.accounts import STANDING, TASK, Floors, certain
 from loadmaster.core.draft import Draft
-from loadmaster.core.items import MANDATORY
-from loadmaster.core.passes.feasibility import least_need
+from loadmaster.core.items import DISCRETIONARY, MANDATORY, REQUIRED
+from loadmaster.core.passes.feasibility import least_need, wants_with
 from loadmaster.core.pool import Pool
 
 _PAIRS_UP_TO = 40
@@ -39,19 +42,21 @@ class Shortfall:
     def __init__(self, draft: Draft) -> None:
         assert draft.pool is not None and draft.musts is not None
         self.pool: Pool = draft.pool
+        self.profile = draft.problem.policy.profile
         self.capacity = draft.problem.limits.capacity
-        self.floors = draft.musts.floors
         self.picks = draft.musts.picks
-        self.account = draft.musts.account
         self.facts = self._facts(draft)
-        self._alone = self._loners()
+        self.floors = any(fact.candidate is None for fact in self.facts)
+        self._wants: dict[object, dict[str, int]] = {}
+        self._leaned_on = self._needed_by_others()
 
     def _facts(self, draft: Draft) -> list[Demanded]:
-        base = self.capacity
         facts: list[Demanded] = []
-        for layer, tokens, share, wanted in self.floors.layers:
-            size = ceil(min(tokens + share * max(base, 0), Fraction(wanted)))
-            facts.append(Demanded(f"floor:{layer}", None, layer, -1, size))
+        wanted = draft.musts.wanted if draft.musts else {}
+        for layer, rule in self.profile.layers.items():
+            if rule.floor.tokens or rule.floor.share:
+                size = ceil(min(rule.floor.of(self.capacity), Fraction(wanted[layer])))
+                facts.append(Demanded(f"floor:{layer}", None, layer, -1, size))
         for index in draft.musts.roots if draft.musts else ():
             if draft.is_must(index):
                 item = self.pool.items[index]
@@ -60,57 +65,68 @@ class Shortfall:
         rank = {-1: 0, MANDATORY: 2}
         return sorted(facts, key=lambda fact: (rank.get(fact.band, 1), fact.tokens, fact.id))
 
-    def _loners(self) -> frozenset[int]:
-        """Find the must-haves that share nothing with another, whose cost just adds up."""
-        pool = self.pool
-        needed = Counter(need for needs in pool.needs.values() for need in needs)
-        needed.update(need for needs in pool.form_needs.values() for need in needs)
-        return frozenset(
-            fact.candidate
-            for fact in self.facts
-            if fact.candidate is not None
-            and fact.candidate not in pool.needs
-            and fact.candidate not in pool.members
-            and not needed[fact.candidate]
-            and not any(
-                (fact.candidate, place) in pool.form_needs for place in range(len(pool.cost[fact.candidate]))
-            )
-        )
+    def _needed_by_others(self) -> frozenset[int]:
+        """Find what is needed by something that is no fact itself, or by single forms."""
+        facts = {fact.candidate for fact in self.facts}
+        leaned_on = {need for index, needs in self.pool.needs.items() if index not in facts for need in needs}
+        return frozenset(leaned_on.union(*self.pool.form_needs.values()))
 
     def need(self, facts: Iterable[Demanded]) -> int:
-        """Give the whole tokens that these facts need together."""
+        """Give the whole tokens that these facts need together; the rest are no must-haves and no floors."""
         facts = list(facts)
-        floors = Floors(
-            tuple(
-                entry for entry in self.floors.layers if any(fact.id == f"floor:{entry[0]}" for fact in facts)
-            )
-        )
-        indices = [fact.candidate for fact in facts if fact.candidate is not None]
-        tied = tuple(index for index in indices if index not in self._alone)
-        charged = dict(self._charged(tied, floors))
-        for index in indices:
-            if index in self._alone:
-                account = self.account[index]
-                charged[account] = charged.get(account, 0) + self.pool.cost[index][self.picks[index]]
-        return ceil(floors.needed(self.capacity, charged))
+        kept = [fact.candidate for fact in facts if fact.candidate is not None]
+        beside: Counter[str] = Counter()
+        for index in kept:
+            if index not in self.pool.tied:
+                item = self.pool.items[index]
+                account = item.layer or (TASK if item.section == "task" else STANDING)
+                beside[account] += self.pool.cost[index][self.picks[index]]
+        tied = [index for index in kept if index in self.pool.tied]
+        roots = tuple(sorted({member for index in tied for member in self.pool.unit(index)}))
+        layers = {fact.layer for fact in facts if fact.candidate is None}
+        pool, floors = self.pool, Floors(())
+        if layers:
+            pool = self._with_bands(frozenset(kept))
+            floors = Floors.of(self.profile, self._wanted(pool, roots)).among(layers)
+        return ceil(least_need(pool, roots, floors, self.capacity, beside=beside).needed)
 
-    def _charged(self, tied: tuple[int, ...], floors: Floors) -> dict[str, int]:
-        musts = least_need(self.pool, tied, floors, self.capacity)
-        charged = totals(self.pool, musts.picks, charge_to(self.pool, tied, musts.picks))
-        charged[STANDING] = charged.get(STANDING, 0) + self.pool.priming
-        return charged
+    def _with_bands(self, kept: frozenset[int]) -> Pool:
+        """Give the pool in which only these are must-haves: who leads a unit, and so who pays, may change."""
+        dropped = [fact.candidate for fact in self.facts if fact.candidate is not None]
+        bands, unit_bands = list(self.pool.bands), list(self.pool.unit_bands)
+        for index in dropped:
+            if index not in kept:
+                bands[index] = DISCRETIONARY
+        for index in dropped:
+            for member in self.pool.unit(index):
+                unit_bands[member] = min(bands[other] for other in self.pool.unit(index))
+        return replace(self.pool, bands=bands, unit_bands=unit_bands)
+
+    def _wanted(self, pool: Pool, roots: tuple[int, ...]) -> dict[str, int]:
+        """Give what layers want beside these must-haves; few sets of them make a difference."""
+        payers = tuple(sorted(certain(pool, roots).items()))
+        changing = pool.members if not self.profile.min_relevance else pool.live
+        key = payers, tuple(pool.unit_bands[index] <= REQUIRED for index in changing)
+        if key not in self._wants:
+            self._wants[key] = wants_with(pool, self.profile, roots)
+        return self._wants[key]
 
     def irreducible(self) -> list[Demanded]:
         """Drop facts one by one while what is left still does not fit; drop any of the rest and it fits."""
         left = dict.fromkeys(self.facts)
         wanting = self._wanting()
         total = self.need(left)
-        for fact in self.facts:
-            kept = self._without(fact, left, wanting, total)
-            if kept > self.capacity:
-                del left[fact]
-                total = kept
-                wanting.subtract(self._asks_for(fact))
+        before = 0
+        while before != len(left):
+            before = len(left)
+            for fact in list(left):
+                kept = self._without(fact, left, wanting, total)
+                if kept > self.capacity:
+                    del left[fact]
+                    total = kept
+                    wanting.subtract(self._asks_for(fact))
+            if not self.floors:
+                break
         return list(left)
 
     def _wanting(self) -> Counter[int]:
@@ -126,12 +142,12 @@ class Shortfall:
     def _without(self, fact: Demanded, left: dict[Demanded, None], wanting: Counter[int], total: int) -> int:
         """Give the need without one fact, by arithmetic where its cost is its own."""
         index = fact.candidate
-        if index is not None:
+        if index is not None and not self.floors:
             if wanting[index]:
                 return total  # another fact asks for it anyway
+            alone = index not in self.pool.members and index not in self._leaned_on
             shared = self.pool.needs.get(index, ())
-            plain = not self.floors.layers and not self.pool.form_needs
-            if plain and index not in self.pool.members and all(wanting[need] > 1 for need in shared):
+            if alone and not self.pool.form_needs and all(wanting[need] > 1 for need in shared):
                 return total - self.pool.cost[index][self.picks[index]]
         return self.need(other for other in left if other is not fact)
 
