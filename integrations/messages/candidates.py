@@ -8,7 +8,7 @@ left out with a reason or, where it is a must-have, is an explicit failure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
 from loadmaster.core.contract import AuthorityName, BandName, Candidate, Form, Source
@@ -19,6 +19,12 @@ from loadmaster.integrations.messages.history import Message, Segment, segments_
 
 LATEST_HUMAN = "message:latest-user"
 """The id that stands for the latest user message where a history has none."""
+
+_HALF_AGE = Decimal(30)
+"""The age in messages at which half of what recency adds is gone. Hand-set; 10 to 100 measured alike."""
+_STEP = Decimal("1e-12")
+"""Fine enough to tell ages apart up to some three million messages."""
+_ARITHMETIC = Context(prec=28, rounding=ROUND_HALF_EVEN)
 
 _AUTHORITY: Mapping[str, AuthorityName] = {
     "system": "system",
@@ -56,7 +62,6 @@ class _History:
         self.messages = messages
         self.segments = segments_of(messages)
         self._width = max(4, len(str(len(messages) - 1)))
-        self._steps = Decimal(10) ** len(str(len(messages)))
         humans = [segment for segment in self.segments if segment.kind == "human"]
         blocks = [segment for segment in self.segments if segment.kind in ("assistant", "calls")]
         preceded = [segment for segment in blocks if segment.reason != "no_user_before"]
@@ -97,8 +102,14 @@ class _History:
         return "required" if segment is self._last else "discretionary"
 
     def _recency(self, at: int) -> Decimal:
-        """Give the relevance of a place in time: from a half for the oldest, strictly rising, below one."""
-        return Decimal("0.5") + (at + 1) / self._steps / 2
+        """Give the relevance of a place in time: 1 for the last, falling strictly towards a half with age.
+
+        It depends on the age alone, not on the length of the history, and starts at a half so that a
+        profile's price, which is declared against relevances up to 1, keeps no ordinary old turn out.
+        """
+        age = len(self.messages) - 1 - at
+        bonus = _ARITHMETIC.divide(_HALF_AGE, _HALF_AGE + age) / 2
+        return Decimal("0.5") + _ARITHMETIC.quantize(bonus, _STEP)
 
 
 def _tool(tool: Mapping[str, Any]) -> Candidate:
