@@ -12,7 +12,7 @@ PROFILES = {
     "version": "1",
     "layers": ["session", "tools"],
     "default": "only",
-    "profiles": {"only": {"layers": {"session": {"ratio": 1}, "tools": {"ratio": 1}}}},
+    "profiles": {"only": {"layers": {"session": {"ratio": 1}, "tools": {"floor": 10, "ratio": 1}}}},
 }
 
 
@@ -25,7 +25,11 @@ def bundle_of(*candidates: dict[str, Any], **compiler: Any) -> Bundle:
 
 
 def form(name: str, tokens: int, **body: Any) -> dict[str, Any]:
-    return {"form": name, "tokens": tokens, **(body if "tool" in body else {"text": name, **body})}
+    return {
+        "form": name,
+        "tokens": tokens,
+        **(body if {"tool", "message"} & body.keys() else {"text": name, **body}),
+    }
 
 
 def test_declared_tokens_are_a_sum_under_every_renderer() -> None:
@@ -45,17 +49,15 @@ def test_tools_are_ordered_by_the_form_that_is_in() -> None:
 
 
 def test_a_dependency_of_a_form_that_was_not_chosen_does_not_come_along() -> None:
-    forms = [
-        form("anchor", 1, requires=["d1", "d2"]),
-        form("compact", 5, requires=["s"]),
-        form("dense", 9),
-    ]
-    needed = [
-        {"id": name, "forms": [form("full", cost)]} for name, cost in (("d1", 0), ("d2", 900), ("s", 0))
-    ]
-    bundle = bundle_of({"id": "x", "band": "required", "forms": forms}, *needed)
-    # The compact form with its dependency is the cheapest; then there is room for the richer one.
-    assert [(block.id, block.form) for block in bundle.blocks] == [("x", "dense")]
+    # A floor makes more than tokens count, so the search goes on to forms that need less than it took in:
+    # here the message that carries text, once for the dense form and once for the dependency.
+    must = [form("dense", 22), form("reference", 3, message={"role": "user"}, requires=["d"])]
+    spare = [form("full", 11), form("compact", 17, tool={"name": "t"}, requires=["c"])]
+    bundle = bundle_of(
+        {"id": "c", "layer": "session", "band": "required", "forms": must},
+        {"id": "d", "layer": "tools", "forms": spare},
+    )
+    assert [(block.id, block.form) for block in bundle.blocks] == [("c", "dense")]
 
 
 def test_standing_content_does_not_pay_for_a_member_with_a_layer_when_that_is_enriched() -> None:
