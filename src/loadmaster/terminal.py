@@ -81,21 +81,22 @@ class CannotWrite(Exception):
 
 def write_file(path: Path, chunks: Iterable[bytes]) -> None:
     """Write a file so that it is never seen half-written; a device or pipe is written as it is."""
-    target = path.resolve()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        if target.exists() and not target.is_file():
-            with target.open("wb") as file:
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:
                 file.writelines(chunks)
             return
+        target = path.resolve()
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
             with temporary.open("xb") as file:
                 file.writelines(chunks)
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise CannotWrite(f"cannot write {safe(path)}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CannotWrite(f"cannot write {safe(path)}: {reason}") from None
 
 
 def say(line: str) -> None:

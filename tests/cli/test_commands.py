@@ -122,6 +122,17 @@ def test_a_trace_to_a_device_leaves_the_device() -> None:
     assert not Path(os.devnull).is_file()
 
 
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs /dev/fd")
+def test_a_trace_to_a_pipe() -> None:
+    reading, writing = os.pipe()
+    command = [sys.executable, "-m", "loadmaster.cli", "compile", str(OVER), "--trace", f"/dev/fd/{writing}"]
+    done = subprocess.run(command, capture_output=True, pass_fds=(writing,), check=False)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        assert pipe.read() == b"".join(loadmaster.compile_document(OVER.read_bytes()).trace.lines())
+    assert done.returncode == 3
+
+
 @pytest.mark.parametrize(
     ("stdin", "says"),
     [

@@ -39,7 +39,8 @@ def _outcome(result: Result) -> str:
     if isinstance(result, BundleView):
         tokens = result.tokens
         blocks = count(len(result.blocks), "block")
-        return f"{number(tokens.used)} of {number(tokens.capacity)} tokens in {blocks}"
+        used = f"{number(tokens.used)} of {number(tokens.capacity)} tokens"
+        return f"{used} in {blocks}, {number(len(result.omitted))} left out"
     if isinstance(result, InvalidView):
         return count(len(result.faults), "fault")
     if result.excess_tokens is None:

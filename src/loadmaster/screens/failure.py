@@ -172,7 +172,8 @@ def _blocking(page: Page, result: FailureView, name: str) -> None:
         return
     page.gap()
     if result.excess_tokens is not None and result.code == "insufficient_budget":
-        note = f", {count(len(facts), 'fact')}: drop any one and the rest fits"
+        which = "any one of them" if len(facts) > 1 else "it"
+        note = f", {count(len(facts), 'fact')}: without {which} the rest fits"
         page.add(Cell("Why", HEAD), Cell(note, DIM))
     else:
         page.add(Cell("Why", HEAD), Cell(f", {count(len(facts), 'must-have')} cannot be had", DIM))

@@ -164,7 +164,8 @@ def _in_failure(page: Page, result: FailureView, item: str) -> bool:
         _fields(page, ("cure", f"smallest change {which} goes without it, and compiles"))
     for remedy in result.remedies:
         if item in remedy.params.get("ids", ()):
-            _fields(page, (remedy.owner, action_words(remedy, page.width)))
+            own = remedy.model_copy(update={"params": {**remedy.params, "ids": [item]}, "frees": None})
+            _fields(page, (remedy.owner, action_words(own, page.width)))
     return True
 
 

@@ -100,7 +100,10 @@ def _settings(profile: Profile) -> list[tuple[str, str]]:
         ("order", f"{profile.order}: {_ORDER[profile.order]}"),
         ("price", f"{_text(profile.price)} of relevance per 1,000 tokens"),
         ("min_relevance", _text(profile.min_relevance)),
-        ("corroboration", f"{number(profile.corroboration)} more independent for each need that is covered"),
+        (
+            "corroboration",
+            f"{number(profile.corroboration)} more independent source for each need that is covered",
+        ),
         ("layout", profile.layout),
         ("fidelity", ", ".join(f"{form} {_text(value)}" for form, value in _fidelity(profile))),
     ]
