@@ -37,8 +37,16 @@ def close(draft: Draft) -> Draft:
     web = _Web(legal, dict(draft.out))
     related = [index for index, item in enumerate(items) if item.needs_closure and index not in draft.absent]
     log = list(draft.log)
-    groups = _sets(items, related, lambda item: item.group)
-    conflicts = _sets(items, related, lambda item: item.conflict[0] if item.conflict else None)
+    # What a merged copy was a member of, the record that stands for it is a member of.
+    named = [(items[index], index) for index in related]
+    named += [
+        (items[index], draft.position[items[index].id])
+        for index in sorted(draft.absent)
+        if draft.out[index].rule == "merged" and items[index].needs_closure
+    ]
+    groups = _sets(named, lambda item: item.group)
+    conflicts = _sets(named, lambda item: item.conflict[0] if item.conflict else None)
+    unresolved = {(item.conflict[0], index) for item, index in named if item.conflict and item.conflict[1]}
     sides = {}
     for name, members in sorted(conflicts.items()):
         there = tuple(
@@ -51,7 +59,7 @@ def close(draft: Draft) -> Draft:
                 log.append(
                     Decision("closure", items[there[0]].id, "kept", "conflict_dissolved", {"conflict": name})
                 )
-        elif any((items[index].conflict or ("", False))[1] for index in there):
+        elif any((name, index) in unresolved for index in there):
             sides[name] = there
     log.extend(_fall(draft, web, related, groups, sides))
     blockers = list(draft.blockers)
@@ -60,15 +68,13 @@ def close(draft: Draft) -> Draft:
     return replace(draft, out=web.out, log=tuple(log), blockers=tuple(blockers), pool=pool)
 
 
-def _sets(
-    items: Sequence[Item], related: list[int], key: Callable[[Item], str | None]
-) -> dict[str, list[int]]:
-    sets: dict[str, list[int]] = defaultdict(list)
-    for index in related:
-        name = key(items[index])
+def _sets(named: Sequence[tuple[Item, int]], key: Callable[[Item], str | None]) -> dict[str, list[int]]:
+    sets: dict[str, set[int]] = defaultdict(set)
+    for item, index in named:
+        name = key(item)
         if name:
-            sets[name].append(index)
-    return sets
+            sets[name].add(index)
+    return {name: sorted(members) for name, members in sets.items()}
 
 
 def _fall(
