@@ -33,6 +33,7 @@ class Writer:
         self.relations = relations
         self.declared = self.dice.random() < 0.5
         self.chat = self.dice.random() < 0.4
+        self.twins = self.dice.choice([0.0, 0.0, 0.5])
 
     def may(self, chance: float) -> bool:
         return self.dice.random() < chance
@@ -44,7 +45,7 @@ class Writer:
             budget["output"] = dice.choice([0, 20])
         if self.may(0.3):
             budget |= {"reasoning": 5, "headroom": dice.choice([0, 10]), "economic": dice.choice([100, 900])}
-        request = {
+        request: dict[str, Any] = {
             "id": "random",
             "tokenizer": "declared"
             if self.declared
@@ -56,6 +57,8 @@ class Writer:
             "requires": [self.some_id()] if self.may(0.2) else [],
             "needs": dice.sample(["n1", "n2", "n3"], dice.choice([0, 0, 2])),
         }
+        if not self.declared and self.may(0.2):
+            request |= {"tokenizer": None, "model": "unheard-of"}  # its counts carry a margin
         return {
             "schema": 1,
             "request": request,
@@ -147,6 +150,10 @@ class Writer:
             data["stability"] = dice.choice(["static", "tenant", "session", "append", "turn", "volatile"])
         if self.may(0.1):
             data["metadata"] = {"k": 1}
+        if self.may(self.twins):
+            text = dice.choice(["one record", "another record"])
+            data |= {"forms": [{"form": "full", "text": text, "tokens": 5}], "source": {"id": "s"}}
+            data |= {"authority": "tool", "section": "evidence"}
         return data
 
     def forms(self, name: str) -> list[dict[str, Any]]:
@@ -191,7 +198,8 @@ class Writer:
 
 def problem_of(seed: int, relations: float) -> Problem:
     read = Compiler().read(Writer(seed, relations).document())
-    compiler = Compiler(profiles=read.profiles, renderer=PLAIN if seed % 7 == 0 else TAGGED)
+    key = b"key" if seed % 5 == 0 else None
+    compiler = Compiler(profiles=read.profiles, renderer=PLAIN if seed % 7 == 0 else TAGGED, digest_key=key)
     return compiler.problem(read.request, read.candidates)
 
 

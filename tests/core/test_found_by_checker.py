@@ -74,3 +74,31 @@ def test_standing_content_does_not_pay_for_a_member_with_a_layer_when_that_is_en
     assert [block.form for block in bundle.blocks] == ["full", "full"]
     assert bundle.tokens.standing == 34
     assert bundle.allocation[0].used == 39
+
+
+def test_a_merged_copy_leaves_its_group_to_the_record_that_stands_for_it() -> None:
+    record = {"layer": "tools", "relevance": 0.5, "source": {"id": "crm"}, "forms": [form("full", 10)]}
+    bundle = bundle_of(
+        {"id": "a", "group": "one", **record},
+        {"id": "b", "group": "two", **record},
+        {"id": "c", "group": "two", "layer": "tools", "relevance": 0.9, "forms": [form("full", 10)]},
+        {"id": "d", "group": "one", "layer": "tools", "forms": [form("full", 10)]},
+    )
+    # All or nothing holds across both groups: c needs b, which is in as a, which needs d.
+    assert [block.id for block in bundle.blocks] == ["a", "c", "d"]
+
+
+def test_an_unresolved_copy_makes_its_conflict_unresolved() -> None:
+    record = {"layer": "tools", "relevance": 0.5, "source": {"id": "crm"}, "forms": [form("full", 10)]}
+    bundle = bundle_of(
+        {"id": "a", "conflict": {"id": "k", "status": "resolved"}, **record},
+        {"id": "b", "conflict": {"id": "k", "status": "unresolved"}, **record},
+        {
+            "id": "c",
+            "layer": "tools",
+            "relevance": 0.9,
+            "conflict": {"id": "k", "status": "resolved"},
+            "forms": [form("full", 10)],
+        },
+    )
+    assert ['status="unresolved"' in block.text for block in bundle.blocks] == [True, True]
