@@ -40,7 +40,12 @@ def copy_of_the_tree(target: Path) -> Path:
 def files_of_the_package(root: Path) -> set[str]:
     """Every file that belongs in the wheel, by its path in the wheel."""
     public = root / "src" / "loadmaster"
-    own = {f"loadmaster/{path.name}" for path in public.iterdir() if path.is_file()}
+    own = {
+        f"loadmaster/{(Path(folder) / name).relative_to(public).as_posix()}"
+        for folder, _, names in os.walk(public)  # which does not walk into links
+        for name in names
+        if Path(name).suffix not in NOT_SHIPPED
+    }
     linked = {
         f"loadmaster/{path.relative_to(root).as_posix()}"
         for folder in LINKED

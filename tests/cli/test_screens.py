@@ -76,6 +76,7 @@ ITEMS = [
     ("10-qualification-refused", "qualification"),
     ("many-must-haves", "rag/record-39"),
     ("14-required-record-absent", "record-212"),
+    ("01-must-haves-over-budget", "answer-schema"),
 ]
 
 

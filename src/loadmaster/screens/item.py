@@ -164,7 +164,9 @@ def _in_failure(page: Page, result: FailureView, item: str) -> bool:
         _fields(page, ("cure", f"smallest change {which} goes without it, and compiles"))
     for remedy in result.remedies:
         if item in remedy.params.get("ids", ()):
-            own = remedy.model_copy(update={"params": {**remedy.params, "ids": [item]}, "frees": None})
+            at = list(remedy.params["ids"]).index(item)
+            own_tokens = {"tokens": remedy.params["tokens"][at : at + 1]} if "tokens" in remedy.params else {}
+            own = remedy.model_copy(update={"params": {"ids": [item], **own_tokens}, "frees": None})
             _fields(page, (remedy.owner, action_words(own, page.width)))
     return True
 
