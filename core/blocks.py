@@ -12,10 +12,7 @@ from typing import Protocol
 
 from loadmaster.core.items import FORMS, SECTIONS, Item, ItemForm
 
-_TAG_LIKE = re.compile(
-    rf"&((?:amp;)*+)lt;|<(?=(?:\s*+/)?+\s*+(?:{'|'.join(SECTIONS)}))",
-    re.IGNORECASE,
-)
+_TAG_LIKE = re.compile(rf"&((?:amp;)*+)lt;|<(?=(?:\s*+/)?+\s*+(?i:{'|'.join(SECTIONS)}))")
 _ESCAPED = re.compile(r"&((?:amp;)*+)lt;")
 _UNSAFE = re.compile('[&<>"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]')
 _NAMED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
