@@ -6,7 +6,8 @@ charged ``ceil(count * (1 + margin))`` for each block, message and tool schema.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil
@@ -52,6 +53,30 @@ class TokenCounter(Protocol):
     def count(self, text: str) -> int: ...
 
 
+LONGEST_SPACE = 100_000
+"""Longest run of blanks that is left to tiktoken's splitting: from a million on it panics, for o200k_base."""
+
+_BLANKS = re.compile(r"[\t\v\f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]++")
+"""White space as the encodings' patterns see it, without what ends a line."""
+
+
+def _in_safe_pieces(tokenizer: tiktoken.Encoding, text: str) -> Iterator[list[int]]:
+    """Encode a text in pieces that its encoding would make itself, so that no long run reaches the splitter.
+
+    Both patterns take a run of two or more blanks as one piece, whatever stands before it, and leave
+    its last blank to what follows, if anything does. A run that a line end follows splits with that
+    and needs no care.
+    """
+    start = 0
+    for run in _BLANKS.finditer(text):
+        if run.end() - run.start() > LONGEST_SPACE and text[run.end() : run.end() + 1] not in ("\r", "\n"):
+            end = run.end() if run.end() == len(text) else run.end() - 1
+            yield tokenizer.encode_ordinary(text[start : run.start()])
+            yield tokenizer._encode_single_piece(text[run.start() : end])
+            start = end
+    yield tokenizer.encode_ordinary(text[start:])
+
+
 @dataclass(frozen=True)
 class EncodingCounter:
     """Counts with a tiktoken encoding. Special-token text in a body is ordinary text."""
@@ -72,7 +97,9 @@ class EncodingCounter:
 
     def count(self, text: str) -> int:
         """Count the tokens of ``text``."""
-        return len(self.tokenizer.encode_ordinary(text))
+        if len(text) <= LONGEST_SPACE or not self.additive:
+            return len(self.tokenizer.encode_ordinary(text))
+        return sum(map(len, _in_safe_pieces(self.tokenizer, text)))
 
 
 @dataclass(frozen=True)
