@@ -98,6 +98,11 @@ class Ruler:
                 count += self._text(value if isinstance(value, str) else _compact(value))
         return count
 
+    def texts(self, message: Message) -> int:
+        """Count what a message says alone: its content, and its calls' names and arguments."""
+        names = [call["function"]["name"] for call in message.get("tool_calls") or ()]
+        return sum(map(self._text, [*names, text_of(message)]))
+
     def _text(self, text: str) -> int:
         if text not in self._known:
             self._known[text] = len(self._encoding.encode(text, disallowed_special=()))

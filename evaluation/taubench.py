@@ -5,7 +5,8 @@
 DIR is a folder with ``taubench/`` in it (default: the environment's ``LOADMASTER_DATA``); without one there
 is nothing to measure, and that is said. Each budget is applied twice: to the whole request, system prompt and
 tool schemas included, and to the history alone, with those two on top. Beside the compiler stand the naive
-tail, which keeps the last messages that fit, and the same from its first user message on.
+tail, which keeps the last messages that fit; the same from its first user message on; and the tail that
+counts texts alone, without frames, call ids or JSON, which is how such figures are usually published.
 
 Value provenance: of the string arguments of the call that the model made next, those that it had from an
 earlier message; the share of values, and of calls with all their values, that the bundle still holds.
@@ -43,7 +44,7 @@ SCHEMA = 1
 Tool = Mapping[str, Any]
 Scope = Literal["whole", "history"]
 SCOPES: tuple[Scope, ...] = ("whole", "history")
-PACKERS = ("loadmaster", "tail", "tail_from_user")
+PACKERS = ("loadmaster", "tail", "tail_from_user", "tail_text_only")
 
 
 class Record(NamedTuple):
@@ -102,11 +103,15 @@ class _Bench:
         window = budget if scope == "whole" else budget + standing
         empty = Record(scope, budget, "", point.calls, len(point.values))
         yield self._compiled(point, window, empty)
-        start = tail([self.ruler.message(message) for message in history], window - standing)
+        room = window - standing
+        start = tail([self.ruler.message(message) for message in history], room)
         yield self._judged(point, [*system, *history[start:]], window, empty._replace(packer="tail"))
         while start < len(history) and history[start]["role"] != "user":
             start += 1
         record = empty._replace(packer="tail_from_user")
+        yield self._judged(point, [*system, *history[start:]], window, record)
+        start = tail([self.ruler.texts(message) for message in history], room)
+        record = empty._replace(packer="tail_text_only")
         yield self._judged(point, [*system, *history[start:]], window, record)
 
     def _compiled(self, point: Point, window: int, record: Record) -> Record:
@@ -246,7 +251,7 @@ _TITLES = {
 
 def show(rows: Sequence[Mapping[str, Any]]) -> None:
     """Write the tables."""
-    console = Console(width=None if sys.stdout.isatty() else 132)
+    console = Console(width=None if sys.stdout.isatty() else 140)
     for scope, title in _TITLES.items():
         table = Table(title=title, title_justify="left")
         for name in (
@@ -258,8 +263,9 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
             "recount\nequal",
             "within\nbudget",
         ):
-            table.add_column(name, justify="left" if name in ("packer", "failed") else "right")
-        for name in ("illegal\nO/A/G", "kept of all\nvalues/calls", "kept where compiled\nvalues/calls"):
+            left = name in ("packer", "failed")
+            table.add_column(name, justify="left" if left else "right", no_wrap=left)
+        for name in ("illegal\nO/A/G", "kept of all\nvalues/calls", "of compiled\nvalues/calls"):
             table.add_column(name, justify="right")
         for row in rows:
             if row["scope"] == scope:
