@@ -251,7 +251,7 @@ _TITLES = {
 
 def show(rows: Sequence[Mapping[str, Any]]) -> None:
     """Write the tables."""
-    console = Console(width=None if sys.stdout.isatty() else 140)
+    console = Console(width=None if sys.stdout.isatty() else 160)
     for scope, title in _TITLES.items():
         table = Table(title=title, title_justify="left")
         for name in (
@@ -264,9 +264,9 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
             "within\nbudget",
         ):
             left = name in ("packer", "failed")
-            table.add_column(name, justify="left" if left else "right", no_wrap=left)
+            table.add_column(name, justify="left" if left else "right", no_wrap=left, overflow="fold")
         for name in ("illegal\nO/A/G", "kept of all\nvalues/calls", "of compiled\nvalues/calls"):
-            table.add_column(name, justify="right")
+            table.add_column(name, justify="right", overflow="fold")
         for row in rows:
             if row["scope"] == scope:
                 table.add_row(*_cells(row), end_section=row["packer"] == PACKERS[-1])
