@@ -204,9 +204,10 @@ class CompileFailure:
         }
 
     def __str__(self) -> str:
+        blocked = f"blocked by {len(self.blocking)}, {len(self.remedies)} remedies known"
         if self.excess_tokens is None:
-            return f"{self.code}: blocked by {len(self.blocking)} must-have(s); {len(self.remedies)} remedies"
+            return f"{self.code}: {blocked}"
         return (
             f"{self.code}: need {self.needed_tokens:,}, capacity {self.tokens.capacity:,}, over by"
-            f" {self.excess_tokens:,}; blocked by {len(self.blocking)} fact(s); {len(self.remedies)} remedies"
+            f" {self.excess_tokens:,}; {blocked}"
         )

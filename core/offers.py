@@ -7,9 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from loadmaster.core.items import OrderKey
-from loadmaster.core.ledger import Ledger, Move
+from loadmaster.core.ledger import Ledger
 from loadmaster.core.pool import Pool
+from loadmaster.core.reach import Reach
 from loadmaster.core.worth import Worth
+
+PATIENCE = 5_000_000
+"""Comparisons spent on finding whose price changed, before the queue is made anew once a round instead."""
 
 
 class Option(NamedTuple):
@@ -21,11 +25,11 @@ class Option(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """An option with the move that realises it and its net value."""
+    """An option with its marginal cost, closure included, and its net value at that price."""
 
     net: int
     option: Option
-    move: Move
+    delta: int
 
 
 Key = tuple[int, int, int, OrderKey, int]
@@ -39,13 +43,24 @@ class Market:
         self.pool = pool
         self.ledger = ledger
         self.worth = worth
+        self.reach = Reach(pool)
+        self.reach.inside = self.reach.bits(ledger.place)
+        self._needed: dict[int, int | None] = {}
         self._options: dict[int, list[Option]] = {}
-        self._offers: dict[int, list[Offer]] = {}
+        self._searched: dict[int, list[Offer]] = {}
+        self.leaning: dict[int, list[int]] = defaultdict(list)
+        self.behind = False
+        self._patience = PATIENCE
 
     def options(self, lead: int) -> list[Option]:
         """Give a unit's options, richest first: at each level, each member no richer, else its poorest."""
         known = self._options.get(lead)
-        if known is None:
+        if known is None and lead not in self.pool.tied:
+            known = self._options[lead] = [
+                Option(form.rank, {lead: place}, self.value(lead, place))
+                for place, form in enumerate(self.pool.legal[lead])
+            ]
+        elif known is None:
             pool = self.pool
             unit = pool.unit(lead)
             known = []
@@ -67,26 +82,68 @@ class Market:
     def offers(self, lead: int) -> list[Offer]:
         """Give a unit's options at today's price, best first, ties to the richer.
 
-        What is outside the bundle is priced once, until `forget` says that something it may need
-        has entered or left.
+        Where forms have a say in what is needed, the price takes a search; outside the bundle it
+        is kept until `note` says that something the unit may need has entered or left.
         """
-        known = self._offers.get(lead)
+        known = self._searched.get(lead)
         if known is not None:
             return known
-        offers = []
-        for option in self.options(lead):
-            move = self.ledger.move(option.forms)
-            offers.append(Offer(self.worth.net(option.value, move.delta), option, move))
+        needed = self._needs(lead)
+        costs = [self._own_cost(option) for option in self.options(lead)]
+        if needed is None:
+            costs = [self.ledger.move(option.forms).delta for option in self.options(lead)]
+        elif needed:
+            missing = self.reach.cost(needed & ~self.reach.inside)
+            costs = [cost + missing for cost in costs]
+        net = self.worth.net
+        offers = [
+            Offer(net(option.value, cost), option, cost)
+            for option, cost in zip(self.options(lead), costs, strict=True)
+        ]
         if len(offers) > 1:
             offers.sort(key=lambda offer: (-offer.net, offer.option.level))
-        if lead not in self.ledger.place:
-            self._offers[lead] = offers
+        if needed is None and lead not in self.ledger.place:
+            self._searched[lead] = offers
         return offers
 
-    def forget(self, leads: Iterable[int]) -> None:
-        """Price these units anew."""
-        for lead in leads:
-            self._offers.pop(lead, None)
+    def _own_cost(self, option: Option) -> int:
+        """Give what a unit's own forms add to those that are in."""
+        place, cost = self.ledger.place, self.pool.cost
+        return sum(
+            cost[index][wanted] - (cost[index][place[index]] if index in place else 0)
+            for index, wanted in option.forms.items()
+        )
+
+    def _needs(self, lead: int) -> int | None:
+        if lead not in self.pool.tied:
+            return 0
+        if lead not in self._needed:
+            self._needed[lead] = self.reach.needed_by(self.pool.unit(lead))
+        return self._needed[lead]
+
+    def note(self, entered: Sequence[int], gone: Sequence[int], waiting: Sequence[int]) -> list[int]:
+        """Take note of what entered and left; gives the waiting units whose price that changes.
+
+        Above a fixed number of comparisons nobody is named any more, and `behind` asks for the
+        whole queue to be made anew in the next round: prices stay exact, their order lags a round.
+        """
+        came, left = self.reach.bits(entered), self.reach.bits(gone)
+        self.reach.inside = (self.reach.inside | came) & ~left
+        changed = came | left
+        moved = {lead for index in (*entered, *gone) for lead in self.leaning.get(index, ())}
+        for lead in moved:
+            self._searched.pop(lead, None)
+        self._patience -= len(waiting)
+        if self._patience < 0:
+            self.behind = True
+        if self.behind or not (changed or moved):
+            return []
+        own = {self.pool.lead(index) for index in (*entered, *gone)}
+        named = [
+            lead for lead in waiting if lead in moved or lead in own or (self._needs(lead) or 0) & changed
+        ]
+        self._patience -= 20 * len(named)
+        return named
 
     def key(self, lead: int) -> Key | None:
         """Give a unit's place in the queue by its best offer; None if it earns nothing."""
@@ -94,8 +151,8 @@ class Market:
         if best.net <= 0:
             return None
         item = self.pool.items[lead]
-        urgency = -self.worth.urgency(best.option.value, best.move.delta)
-        return urgency, best.move.delta, self.pool.rank_of_layer(item.layer), item.order, lead
+        urgency = -self.worth.urgency(best.option.value, best.delta)
+        return urgency, best.delta, self.pool.rank_of_layer(item.layer), item.order, lead
 
     def queue(self, leads: Sequence[int]) -> list[Key]:
         """Order units by their best offers; what earns nothing does not queue."""
@@ -121,11 +178,12 @@ class Market:
         keys.sort()
         return keys
 
-    def leaning(self, leads: Iterable[int]) -> Mapping[int, Sequence[int]]:
-        """Find, for each candidate, the units whose price changes when it enters or leaves."""
+    def lean(self, leads: Iterable[int]) -> None:
+        """Find, for each candidate, the units that may need it for the sake of a form."""
         pool = self.pool
-        leaning: dict[int, list[int]] = defaultdict(list)
         for lead in leads:
+            if self._needs(lead) is not None:
+                continue
             reached: set[int] = set()
             stack = [lead]
             while stack:
@@ -137,5 +195,4 @@ class Market:
                     for place in range(len(pool.cost[index])):
                         stack.extend(pool.form_needs.get((index, place), ()))
             for index in reached:
-                leaning[index].append(lead)
-        return leaning
+                self.leaning[index].append(lead)

@@ -74,11 +74,11 @@ def _why_not(
     offers = market.offers(lead)
     earning = [offer for offer in offers if offer.net > 0]
     if not earning:
-        value, cost = offers[0].option.value, offers[0].move.delta
+        value, cost = offers[0].option.value, offers[0].delta
         args: dict[str, Any] = {"cost": cost, "value": str(worth.as_decimal(value))}
         if worth.cost_factor and value > 0:
             args["worth_at"] = (value - 1) // worth.cost_factor
         return "net_value", args
     if not coverage.adds(market.pool.unit(lead)):
         return "adds_nothing", {"covers": coverage.named_by(market.pool.unit(lead))}
-    return _lack_of_room(item.layer, min(offer.move.delta for offer in earning), free, cap)
+    return _lack_of_room(item.layer, min(offer.delta for offer in earning), free, cap)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
-from loadmaster.core.items import Item, ItemForm, OrderKey
+from loadmaster.core.items import Item, ItemForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +24,7 @@ class Pool:
         needs: What a candidate requires whatever its form; live indices.
         form_needs: What one form requires beyond that, by (index, position in ``legal``).
         members: All members of a unit of several, by each of its members.
+        leads: The strongest of them, likewise.
         tied: Everything that needs something, is needed, or is a member of a unit of several.
         tags: The unresolved conflict that a candidate is a side of.
         bands: Each candidate's own band, lifts included.
@@ -40,6 +40,7 @@ class Pool:
     needs: Mapping[int, tuple[int, ...]]
     form_needs: Mapping[tuple[int, int], tuple[int, ...]]
     members: Mapping[int, tuple[int, ...]]
+    leads: Mapping[int, int]
     tied: frozenset[int]
     tags: Mapping[int, str]
     bands: Sequence[int]
@@ -52,20 +53,13 @@ class Pool:
         """Give all members of a candidate's unit, ascending."""
         return self.members.get(index) or (index,)
 
-    def strength(self, index: int) -> tuple[int, Decimal, int, OrderKey, int]:
-        """Sort key by which the strongest member of a unit comes first."""
-        item = self.items[index]
-        relevance = item.candidate.relevance.copy_negate()
-        return self.bands[index], relevance, self.rank_of_layer(item.layer), item.order, index
-
     def rank_of_layer(self, layer: str | None) -> int:
         """Give a layer's place in the declared array; no layer comes before all."""
         return -1 if layer is None else self.layer_rank[layer]
 
     def lead(self, index: int) -> int:
         """Give the strongest member of a candidate's unit."""
-        members = self.members.get(index)
-        return index if members is None else min(members, key=self.strength)
+        return self.leads.get(index, index)
 
     def close(self, roots: Iterable[int], have: Iterable[int] = ()) -> set[int]:
         """Give everything that the roots need whatever forms are chosen, without what is there already."""

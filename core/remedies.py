@@ -84,7 +84,8 @@ def _budget_remedies(draft: Draft, needed: int, window: int | None, alone: bool)
     shorter = _shorter_forms(draft)
     if shorter:
         frees = sum(shorter.values())
-        yield Remedy("evidence", "allow_poorer_form", {"ids": sorted(shorter)}, frees)
+        enough = frees >= excess and _sure(draft, alone)
+        yield Remedy("evidence", "allow_poorer_form", {"ids": sorted(shorter)}, frees, enough)
 
 
 def _sure(draft: Draft, alone: bool) -> bool:

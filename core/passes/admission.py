@@ -63,10 +63,8 @@ class _Hold:
             if band > REQUIRED and pool.items[lead].layer in profile.layers:
                 self.waiting[band].append(lead)
         self.waited: set[int] = set()
-        self.queued: frozenset[int] = frozenset()
-        self.leaning = self.market.leaning(
-            lead for leads in self.waiting.values() for lead in leads if lead in pool.tied
-        )
+        self.queued: list[int] = []
+        self.market.lean(lead for leads in self.waiting.values() for lead in leads if lead in pool.tied)
         self.touched: set[int] = set()
         self.entered: list[int] = []
         self.rows: tuple[Row, ...] = ()
@@ -115,7 +113,7 @@ class _Hold:
         if not self.coverage.adds(self.pool.unit(lead)):
             return None
         for offer in self.market.offers(lead):
-            if offer.net > 0 and offer.move.delta <= room:
+            if offer.net > 0 and offer.delta <= room:
                 return offer
         return None
 
@@ -124,7 +122,7 @@ class _Hold:
     def run(self, band: int) -> None:
         """Admit one band to exhaustion: rounds of allocation, then enrichment, again if that made room."""
         leads = [lead for lead in self.waiting[band] if lead not in self.ledger.roots]
-        self.queued = frozenset(leads)
+        self.queued = [lead for lead in leads if lead in self.pool.tied]
         everything = self._wants(DISCRETIONARY)
         of_band = everything if band == DISCRETIONARY else self._wants(band)
         grants, rows = self.room.grant(everything, of_band, exact=not self.entered)
@@ -135,12 +133,15 @@ class _Hold:
         self.waited.update(self.waiting[band])
         while True:
             if self._round(queue, grants) or self._force(queue):
-                queue = self._fitting(self._again(queue))
+                queue = self._again(queue)
             elif self.enrich():
-                left = [lead for lead in leads if lead not in self.ledger.roots]
-                queue = self._fitting(self.market.queue(left))
+                self.market.behind = True
             else:
                 return
+            if self.market.behind:
+                self.market.behind = False
+                queue = self.market.queue([lead for lead in leads if lead not in self.ledger.roots])
+            queue = self._fitting(queue)
             self.waiting[band] = [key[-1] for key in queue]
             more = wants(self.pool, self.waiting[band], self._payers(), self.layers)
             usable = {layer: self.room.held(layer) + more[layer] for layer in self.layers}
@@ -219,23 +220,20 @@ class _Hold:
         account = self._account(lead)
         unit = self.pool.unit(lead)
         free = self.room.free
-        entered = self.ledger.apply(offer.move, unit, account)
-        gone = sorted(offer.move.gone)
+        move = self.ledger.move(offer.option.forms)
+        entered = self.ledger.apply(move, unit, account)
+        gone = sorted(move.gone)
         self.coverage.enter(entered)
         self.coverage.leave(gone)
         if rule != "enriched":
             self.entered.append(lead)
         self._note_entry(lead, offer, rule, free, entered, gone)
-        self.market.forget([lead])
         if lead not in self.pool.tied:
             return []
-        touched = {other for index in (*entered, *gone) for other in self.leaning.get(index, ())}
-        self.market.forget(touched)
-        waiting = [
-            other for other in sorted(touched) if other in self.queued and other not in self.ledger.roots
-        ]
-        self.touched.update(waiting)
-        return waiting
+        waiting = [other for other in self.queued if other not in self.ledger.roots]
+        touched = self.market.note(entered, gone, waiting)
+        self.touched.update(touched)
+        return touched
 
     def _account(self, lead: int) -> str:
         item = self.pool.items[lead]
@@ -248,7 +246,7 @@ class _Hold:
         args = {
             "band": BANDS[self.pool.unit_bands[lead]],
             "layer": self.pool.items[lead].layer or "none",
-            "cost": offer.move.delta,
+            "cost": offer.delta,
             "net": str(self.market.worth.as_decimal(offer.net)),
             "free_before": free,
         }
@@ -286,7 +284,7 @@ class _Hold:
                 offer = self._better(lead) if len(self.market.options(lead)) > 1 else None
                 if offer is not None:
                     self._enter(lead, offer, "enriched")
-                    freed |= offer.move.delta < 0
+                    freed |= offer.delta < 0
                     changed = True
         return freed
 
@@ -301,7 +299,7 @@ class _Hold:
             richer = sum(offer.option.forms[index] for index in unit) < poverty
             if offer.net < now or (offer.net == now and not richer):
                 return None
-            delta = offer.move.delta
+            delta = offer.delta
             capped = account in self.layers and delta > self.room.below_cap(account)
             if delta <= 0 or (not capped and delta <= self.room.unreserved(account, delta)):
                 return offer
