@@ -39,7 +39,7 @@ def charge_to(pool: Pool, musts: Iterable[int], picks: Picks) -> dict[int, str]:
             index = stack.pop()
             if index not in account and index in picks:
                 account[index] = _account(pool, lead, index)
-                stack.extend(pool.members.get(index, ()))
+                stack.extend(pool.mates(index))
                 stack.extend(_wanted(pool, index, picks[index]))
     return account
 

@@ -6,6 +6,7 @@ to whoever paid, so the accounts always sum to the total.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -93,10 +94,30 @@ class Ledger:
             if index in reached:
                 continue
             reached.add(index)
-            stack.extend(pool.members.get(index, ()))
+            stack.extend(pool.mates(index))
             stack.extend(pool.needs.get(index, ()))
             stack.extend(pool.form_needs.get((index, place[index]), ()))
         return frozenset(place) - reached
+
+    def charges(self, move: Move, account: str) -> Counter[str]:
+        """Give what a move would charge to each account; negative where it refunds more."""
+        sums: Counter[str] = Counter()
+        for index, wanted in move.picks.items():
+            cost, paid = self.pool.cost[index][wanted], self.paid.get(index, ())
+            rest = cost - sum(part for _, part in paid)
+            if rest >= 0:
+                sums[self._payer(index, account)] += rest
+                continue
+            for payer, part in paid:
+                sums[payer] -= max(0, part - cost)
+                cost -= min(part, cost)
+        for index in move.gone:
+            for payer, part in self.paid[index]:
+                sums[payer] -= part
+        return sums
+
+    def _payer(self, index: int, account: str) -> str:
+        return (self.pool.items[index].layer or account) if account in (STANDING, TASK) else account
 
     def apply(self, move: Move, roots: Iterable[int], account: str) -> list[int]:
         """Make a move on behalf of a unit; gives what entered, ascending.
@@ -106,9 +127,7 @@ class Ledger:
         entered = []
         for index, wanted in move.picks.items():
             cost = self.pool.cost[index][wanted]
-            payer = account
-            if account in (STANDING, TASK):
-                payer = self.pool.items[index].layer or account
+            payer = self._payer(index, account)
             if index in self.place:
                 self._reprice(index, payer, cost)
             else:

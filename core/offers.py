@@ -12,7 +12,7 @@ from loadmaster.core.pool import Pool
 from loadmaster.core.reach import Reach
 from loadmaster.core.worth import Worth
 
-PATIENCE = 5_000_000
+PATIENCE = 1_000_000
 """Comparisons spent on finding whose price changed, before the queue is made anew once a round instead."""
 
 
@@ -190,7 +190,7 @@ class Market:
                 index = stack.pop()
                 if index not in reached:
                     reached.add(index)
-                    stack.extend(pool.members.get(index, ()))
+                    stack.extend(pool.mates(index))
                     stack.extend(pool.needs.get(index, ()))
                     for place in range(len(pool.cost[index])):
                         stack.extend(pool.form_needs.get((index, place), ()))

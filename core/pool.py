@@ -57,6 +57,11 @@ class Pool:
         """Give a layer's place in the declared array; no layer comes before all."""
         return -1 if layer is None else self.layer_rank[layer]
 
+    def mates(self, index: int) -> tuple[int, ...]:
+        """Give the way to a unit's other members: from the first to all, from each other to the first."""
+        unit = self.members.get(index)
+        return () if unit is None else unit if unit[0] == index else unit[:1]
+
     def lead(self, index: int) -> int:
         """Give the strongest member of a candidate's unit."""
         return self.leads.get(index, index)
@@ -71,6 +76,6 @@ class Pool:
             if index in found or index in there:
                 continue
             found.add(index)
-            stack.extend(self.members.get(index, ()))
+            stack.extend(self.mates(index))
             stack.extend(self.needs.get(index, ()))
         return found

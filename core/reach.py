@@ -77,7 +77,7 @@ class Reach:
 
 
 def _leans_on(pool: Pool, index: int) -> tuple[int, ...]:
-    return pool.members.get(index, ()) + pool.needs.get(index, ())
+    return pool.mates(index) + pool.needs.get(index, ())
 
 
 def _knots(pool: Pool) -> Iterable[list[int]]:

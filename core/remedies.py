@@ -110,7 +110,7 @@ def _parts(draft: Draft) -> list[int]:
 
     for index in parent:
         leaning = (*pool.needs.get(index, ()), *pool.form_needs.get((index, musts.picks[index]), ()))
-        for other in (*leaning, *pool.members.get(index, ())):
+        for other in (*leaning, *pool.mates(index)):
             if other in parent:
                 parent[root(other)] = root(index)
     sums: Counter[int] = Counter()

@@ -142,7 +142,7 @@ def _without_spare(pool: Pool, start: Iterable[int], picks: dict[int, int]) -> d
         index = stack.pop()
         if index in picks and index not in reached:
             reached.add(index)
-            stack.extend(pool.members.get(index, ()))
+            stack.extend(pool.mates(index))
             stack.extend(pool.needs.get(index, ()))
             stack.extend(pool.form_needs.get((index, picks[index]), ()))
     return (

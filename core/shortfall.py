@@ -130,20 +130,21 @@ class Shortfall:
         return list(left)
 
     def _wanting(self) -> Counter[int]:
-        """Count, for each candidate, the facts that ask for it directly."""
+        """Count, for each candidate, the facts that ask for it directly, and the facts of each unit."""
         return Counter(index for fact in self.facts for index in self._asks_for(fact))
 
     def _asks_for(self, fact: Demanded) -> tuple[int, ...]:
         if fact.candidate is None:
             return ()
-        mates = tuple(index for index in self.pool.members.get(fact.candidate, ()) if index != fact.candidate)
-        return self.pool.needs.get(fact.candidate, ()) + mates
+        unit = self.pool.members.get(fact.candidate)
+        return self.pool.needs.get(fact.candidate, ()) + (() if unit is None else (_of_unit(unit),))
 
     def _without(self, fact: Demanded, left: dict[Demanded, None], wanting: Counter[int], total: int) -> int:
         """Give the need without one fact, by arithmetic where its cost is its own."""
         index = fact.candidate
         if index is not None and not self.floors:
-            if wanting[index]:
+            unit = self.pool.members.get(index)
+            if wanting[index] or (unit and wanting[_of_unit(unit)] > 1):
                 return total  # another fact asks for it anyway
             alone = index not in self.pool.members and index not in self._leaned_on
             shared = self.pool.needs.get(index, ())
@@ -195,6 +196,11 @@ class Shortfall:
     def _after(self, removed: Iterable[Demanded]) -> int:
         gone = set(removed)
         return self.need(fact for fact in self.facts if fact not in gone)
+
+
+def _of_unit(unit: tuple[int, ...]) -> int:
+    """Give the key under which the facts of a unit are counted; no candidate has a negative index."""
+    return -1 - unit[0]
 
 
 def _touches(facts: Iterable[Demanded]) -> bool:

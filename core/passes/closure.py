@@ -172,7 +172,8 @@ def _pool(
     if members:
         unit_bands = list(draft.bands)
         for index, unit in members.items():
-            unit_bands[index] = min(draft.bands[member] for member in unit)
+            first = unit[0] == index
+            unit_bands[index] = min(draft.bands[member] for member in unit) if first else unit_bands[unit[0]]
     tags = {
         index: name
         for name, there in sorted(sides.items(), reverse=True)

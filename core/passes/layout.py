@@ -29,19 +29,14 @@ def lay_out(draft: Draft) -> Draft:
         kinds[form.kind].append(index)
         value_of[index] = form.value
     by_stability = draft.problem.policy.profile.layout == "cache"
-    inside = set(chosen)
+    least = _least_places(pool, chosen)
 
     def text_key(index: int) -> tuple[int, int, int, Place, Place]:
         item = pool.items[index]
         section = SECTIONS.index(item.section)
         stability = item.stability if by_stability and section else 0
-        return (
-            stability,
-            section,
-            pool.rank_of_layer(item.layer),
-            _unit_place(pool, index, inside),
-            _place(pool, index),
-        )
+        layer = pool.rank_of_layer(item.layer)
+        return stability, section, layer, least[_corner(pool, index)], _place(pool, index)
 
     kinds["text"].sort(key=text_key)
     if by_stability:
@@ -56,13 +51,15 @@ def _place(pool: Pool, index: int) -> Place:
     return item.order, item.id
 
 
-def _unit_place(pool: Pool, index: int, inside: set[int]) -> Place:
-    """Give the place of a unit's least member in the same section and layer."""
-    here = pool.items[index]
-    return min(
-        _place(pool, member)
-        for member in pool.unit(index)
-        if member in inside
-        and pool.items[member].section == here.section
-        and pool.items[member].layer == here.layer
-    )
+def _corner(pool: Pool, index: int) -> tuple[int, str, str | None]:
+    item = pool.items[index]
+    return pool.unit(index)[0], item.section, item.layer
+
+
+def _least_places(pool: Pool, chosen: list[int]) -> dict[tuple[int, str, str | None], Place]:
+    """Give the place of each unit's least member in one section and layer."""
+    least: dict[tuple[int, str, str | None], Place] = {}
+    for index in chosen:
+        corner, place = _corner(pool, index), _place(pool, index)
+        least[corner] = min(place, least.get(corner, place))
+    return least
