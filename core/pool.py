@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
-from loadmaster.core.items import Item, ItemForm
+from loadmaster.core.items import Item, ItemForm, OrderKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +80,22 @@ class Pool:
             stack.extend(self.mates(index))
             stack.extend(self.needs.get(index, ()))
         return found
+
+
+def leads_of(
+    items: Sequence[Item],
+    bands: Sequence[int],
+    layer_rank: Mapping[str, int],
+    members: Mapping[int, tuple[int, ...]],
+) -> dict[int, int]:
+    """Give each unit's strongest member: by band, relevance, layer, order and id."""
+
+    def strength(index: int) -> tuple[int, Decimal, int, OrderKey, int]:
+        item = items[index]
+        layer = -1 if item.layer is None else layer_rank[item.layer]
+        return bands[index], item.candidate.relevance.copy_negate(), layer, item.order, index
+
+    leads: dict[int, int] = {}
+    for index, unit in members.items():
+        leads[index] = leads[unit[0]] if unit[0] in leads else min(unit, key=strength)
+    return leads

@@ -32,7 +32,7 @@ class Reach:
     def _tie(self) -> None:
         """Number candidates so that what is needed comes first, and unite what needs one another."""
         pool = self._pool
-        for knot in _knots(pool):
+        for knot in knots(pool):
             own = below = 0
             for index in knot:
                 self._bit[index] = len(self._bit)
@@ -80,7 +80,7 @@ def _leans_on(pool: Pool, index: int) -> tuple[int, ...]:
     return pool.mates(index) + pool.needs.get(index, ())
 
 
-def _knots(pool: Pool) -> Iterable[list[int]]:
+def knots(pool: Pool) -> Iterable[list[int]]:
     """Give the strongly connected sets of related candidates, needed ones first (Tarjan 1972)."""
     number: dict[int, int] = {}
     low: dict[int, int] = {}

@@ -19,9 +19,10 @@ from typing import NamedTuple
 
 from loadmaster.core.accounts import STANDING, TASK, Floors, certain
 from loadmaster.core.draft import Draft
+from loadmaster.core.exclusive import Exclusive
 from loadmaster.core.items import DISCRETIONARY, MANDATORY, REQUIRED
 from loadmaster.core.passes.feasibility import least_need, wants_with
-from loadmaster.core.pool import Pool
+from loadmaster.core.pool import Pool, leads_of
 
 _PAIRS_UP_TO = 40
 
@@ -48,7 +49,9 @@ class Shortfall:
         self.facts = self._facts(draft)
         self.floors = any(fact.candidate is None for fact in self.facts)
         self._wants: dict[object, dict[str, int]] = {}
-        self._leaned_on = self._needed_by_others()
+        self._additive = not self.floors and not any(
+            entry in self.pool.form_needs for entry in self.picks.items()
+        )
 
     def _facts(self, draft: Draft) -> list[Demanded]:
         facts: list[Demanded] = []
@@ -64,12 +67,6 @@ class Shortfall:
                 facts.append(Demanded(item.id, index, item.layer, draft.bands[index], cost))
         rank = {-1: 0, MANDATORY: 2}
         return sorted(facts, key=lambda fact: (rank.get(fact.band, 1), fact.tokens, fact.id))
-
-    def _needed_by_others(self) -> frozenset[int]:
-        """Find what is needed by something that is no fact itself, or by single forms."""
-        facts = {fact.candidate for fact in self.facts}
-        leaned_on = {need for index, needs in self.pool.needs.items() if index not in facts for need in needs}
-        return frozenset(leaned_on.union(*self.pool.form_needs.values()))
 
     def need(self, facts: Iterable[Demanded]) -> int:
         """Give the whole tokens that these facts need together; the rest are no must-haves and no floors."""
@@ -100,7 +97,8 @@ class Shortfall:
         for index in dropped:
             for member in self.pool.unit(index):
                 unit_bands[member] = min(bands[other] for other in self.pool.unit(index))
-        return replace(self.pool, bands=bands, unit_bands=unit_bands)
+        leads = leads_of(self.pool.items, bands, self.pool.layer_rank, self.pool.members)
+        return replace(self.pool, bands=bands, unit_bands=unit_bands, leads=leads)
 
     def _wanted(self, pool: Pool, roots: tuple[int, ...]) -> dict[str, int]:
         """Give what layers want beside these must-haves; few sets of them make a difference."""
@@ -113,44 +111,35 @@ class Shortfall:
 
     def irreducible(self) -> list[Demanded]:
         """Drop facts one by one while what is left still does not fit; drop any of the rest and it fits."""
+        if self._additive:
+            return self._irreducible_by_arithmetic()
         left = dict.fromkeys(self.facts)
-        wanting = self._wanting()
-        total = self.need(left)
         before = 0
         while before != len(left):
             before = len(left)
             for fact in list(left):
-                kept = self._without(fact, left, wanting, total)
-                if kept > self.capacity:
+                if self.need(other for other in left if other is not fact) > self.capacity:
                     del left[fact]
-                    total = kept
-                    wanting.subtract(self._asks_for(fact))
             if not self.floors:
                 break
         return list(left)
 
-    def _wanting(self) -> Counter[int]:
-        """Count, for each candidate, the facts that ask for it directly, and the facts of each unit."""
-        return Counter(index for fact in self.facts for index in self._asks_for(fact))
+    def _irreducible_by_arithmetic(self) -> list[Demanded]:
+        exclusive, total = self._exclusive(), self.need(self.facts)
+        kept = []
+        for fact in self.facts:
+            brought = exclusive.brought_by(fact.candidate) if fact.candidate is not None else 0
+            if total - brought > self.capacity:
+                total -= brought
+                if fact.candidate is not None:
+                    exclusive.drop(fact.candidate)
+            else:
+                kept.append(fact)
+        return kept
 
-    def _asks_for(self, fact: Demanded) -> tuple[int, ...]:
-        if fact.candidate is None:
-            return ()
-        unit = self.pool.members.get(fact.candidate)
-        return self.pool.needs.get(fact.candidate, ()) + (() if unit is None else (_of_unit(unit),))
-
-    def _without(self, fact: Demanded, left: dict[Demanded, None], wanting: Counter[int], total: int) -> int:
-        """Give the need without one fact, by arithmetic where its cost is its own."""
-        index = fact.candidate
-        if index is not None and not self.floors:
-            unit = self.pool.members.get(index)
-            if wanting[index] or (unit and wanting[_of_unit(unit)] > 1):
-                return total  # another fact asks for it anyway
-            alone = index not in self.pool.members and index not in self._leaned_on
-            shared = self.pool.needs.get(index, ())
-            if alone and not self.pool.form_needs and all(wanting[need] > 1 for need in shared):
-                return total - self.pool.cost[index][self.picks[index]]
-        return self.need(other for other in left if other is not fact)
+    def _exclusive(self) -> Exclusive:
+        facts = [fact.candidate for fact in self.facts if fact.candidate is not None]
+        return Exclusive(self.pool, facts, self.picks)
 
     def cures(self, blocking: Sequence[Demanded]) -> list[tuple[tuple[Demanded, ...], int]]:
         """Find the smallest sets of facts without which it fits, each with the tokens that it frees.
@@ -159,12 +148,12 @@ class Shortfall:
         alone, else two, else as many of the largest as it takes.
         """
         total = self.need(self.facts)
-        everything, wanting = dict.fromkeys(self.facts), self._wanting()
+        exclusive = self._exclusive() if self._additive else None
         found: list[tuple[tuple[Demanded, ...], int]] = [
-            ((fact,), total - after)
+            ((fact,), frees)
             for fact in blocking
-            for after in (self._without(fact, everything, wanting, total),)
-            if after <= self.capacity
+            for frees in (self._frees(fact, total, exclusive),)
+            if total - frees <= self.capacity
         ]
         if not found and len(self.facts) <= _PAIRS_UP_TO:
             pairs = combinations(self.facts, 2)
@@ -177,6 +166,11 @@ class Shortfall:
         if not found:
             return self._greedy(total)
         return sorted(found, key=lambda cure: (_touches(cure[0]), cure[1], [fact.id for fact in cure[0]]))
+
+    def _frees(self, fact: Demanded, total: int, exclusive: Exclusive | None) -> int:
+        if exclusive is not None and fact.candidate is not None:
+            return exclusive.brought_by(fact.candidate)
+        return total - self._after([fact])
 
     def _greedy(self, total: int) -> list[tuple[tuple[Demanded, ...], int]]:
         """Drop floors, then the largest must-haves, until the rest fits; then put back what may stay."""
@@ -196,11 +190,6 @@ class Shortfall:
     def _after(self, removed: Iterable[Demanded]) -> int:
         gone = set(removed)
         return self.need(fact for fact in self.facts if fact not in gone)
-
-
-def _of_unit(unit: tuple[int, ...]) -> int:
-    """Give the key under which the facts of a unit are counted; no candidate has a negative index."""
-    return -1 - unit[0]
 
 
 def _touches(facts: Iterable[Demanded]) -> bool:

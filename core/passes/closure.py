@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 
 from loadmaster.core.draft import Blocker, Decision, Draft
-from loadmaster.core.items import Item, ItemForm, OrderKey
-from loadmaster.core.pool import Pool
+from loadmaster.core.items import Item, ItemForm
+from loadmaster.core.pool import Pool, leads_of
 from loadmaster.core.pricing import envelopes, price
 
 
@@ -203,7 +202,7 @@ def _pool(
         needs=needs,
         form_needs=form_needs,
         members=members,
-        leads=_leads(draft, members),
+        leads=leads_of(items, draft.bands, draft.problem.policy.layer_rank, members),
         tied=_tied(needs, form_needs, members),
         tags=tags,
         bands=draft.bands,
@@ -213,21 +212,6 @@ def _pool(
         chat=chat,
     )
     return envelopes(draft.problem, pool) if chat else pool
-
-
-def _leads(draft: Draft, members: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
-    """Give each unit's strongest member: by band, relevance, layer, order and id."""
-    rank = draft.problem.policy.layer_rank
-
-    def strength(index: int) -> tuple[int, Decimal, int, OrderKey, int]:
-        item = draft.items[index]
-        layer = -1 if item.layer is None else rank[item.layer]
-        return draft.bands[index], item.candidate.relevance.copy_negate(), layer, item.order, index
-
-    leads: dict[int, int] = {}
-    for index, unit in members.items():
-        leads[index] = leads[unit[0]] if unit[0] in leads else min(unit, key=strength)
-    return leads
 
 
 def _tied(
