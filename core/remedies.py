@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from math import ceil
 
 from loadmaster.core.accounts import STANDING
 from loadmaster.core.draft import Blocker, Draft
@@ -45,9 +46,8 @@ def _budget_remedies(draft: Draft, needed: int, window: int | None, alone: bool)
     pool, musts, limits = draft.pool, draft.musts, draft.problem.limits
     assert pool is not None and musts is not None
     excess = needed - limits.capacity
-    binding = (
-        limits.economic is not None and limits.economic < limits.window - limits.output - limits.reasoning
-    )
+    room = limits.window - limits.output - limits.reasoning + excess
+    binding = limits.economic is not None and limits.economic < room
     if window is not None:
         yield Remedy("runtime", "larger_window", {"window": window}, sufficient=alone)
     if limits.economic is not None and window is None:
@@ -64,11 +64,12 @@ def _budget_remedies(draft: Draft, needed: int, window: int | None, alone: bool)
         yield Remedy(
             "runtime", "smaller_headroom", {"headroom": limits.headroom - excess}, excess, _sure(draft, alone)
         )
+    rules = draft.problem.policy.profile.layers.values()
+    reserved = ceil(sum(rule.floor.of(limits.capacity) for rule in rules))  # the most that floors can take
     parts = _parts(draft)
     if len(parts) > 1:
-        yield Remedy(
-            "orchestrator", "split_task", {"parts": parts}, sufficient=alone and max(parts) <= limits.capacity
-        )
+        enough = alone and max(parts) + reserved <= limits.capacity
+        yield Remedy("orchestrator", "split_task", {"parts": parts}, sufficient=enough)
     schemas = sorted(
         ((pool.cost[index][place], draft.items[index].id) for index, place in musts.picks.items()
          if index < len(draft.items) and draft.items[index].section == "capability"),
@@ -84,7 +85,8 @@ def _budget_remedies(draft: Draft, needed: int, window: int | None, alone: bool)
     shorter = _shorter_forms(draft)
     if shorter:
         frees = sum(shorter.values())
-        enough = frees >= excess and _sure(draft, alone)
+        held = sum(pool.cost[index][place] for index, place in musts.picks.items()) + pool.priming
+        enough = alone and held - frees + reserved <= limits.capacity
         yield Remedy("evidence", "allow_poorer_form", {"ids": sorted(shorter)}, frees, enough)
 
 

@@ -48,26 +48,43 @@ class Room:
 
     def below_cap(self, layer: str) -> int:
         """Tokens that a layer may still take under its cap; a layer that is not named takes none."""
+        return max(0, self._cap(layer, self.base) - self.held(layer))
+
+    def _cap(self, layer: str, base: int) -> int:
         rule = self.profile.layers.get(layer)
         if rule is None:
             return 0
-        return self.capacity if rule.cap is None else floor(rule.cap.of(self.base)) - self.held(layer)
+        return self.capacity if rule.cap is None else floor(rule.cap.of(base))
 
-    def unreserved(self, account: str, growth: int = 0) -> int:
-        """Tokens free for an account without what the floors of other layers still reserve.
+    def allows(self, charges: Mapping[str, int]) -> bool:
+        """Whether charges and refunds fit, push no layer above its cap and take nothing that floors reserve.
 
-        ``growth`` is what the account is about to take: standing content makes the grant base, and
-        so every floor that is a share of it, smaller.
+        Standing content makes the grant base, and with it caps and floors that are shares, smaller.
         """
-        if not self.wanted:
-            return self.free
-        base = self.base - (growth if account in (STANDING, TASK) else 0)
+        base = self.base - charges.get(STANDING, 0) - charges.get(TASK, 0)
+        free = self.free - sum(charges.values())
+        if free < 0:
+            return False
+        for layer in self.layers:
+            held = self.held(layer)
+            then = held + charges.get(layer, 0)
+            if then > self._cap(layer, base) and (then > held or held <= self._cap(layer, self.base)):
+                return False
+        owing = self._reserved(base, charges) - free
+        return owing <= max(Fraction(0), self._reserved(self.base, {}) - self.free)
+
+    def _reserved(self, base: int, charges: Mapping[str, int], but: str | None = None) -> Fraction:
+        """Give what floors still reserve, after some charges, for layers that can use it."""
         reserved = Fraction(0)
         for layer in self.wanted:
-            missing = self._floor(layer, base) - self.held(layer)
-            if layer != account and missing > 0 and self.can_use(layer, self.free):
+            missing = self._floor(layer, base) - self.held(layer) - charges.get(layer, 0)
+            if layer != but and missing > 0 and self.can_use(layer, self.free):
                 reserved += missing
-        return floor(self.free - reserved)
+        return reserved
+
+    def unreserved(self, layer: str) -> int:
+        """Tokens free for a layer without what the floors of other layers still reserve."""
+        return max(0, floor(self.free - self._reserved(self.base, {}, layer)))
 
     def limit(self, layer: str) -> int:
         """Tokens that a layer may take at most: unreserved ones, below its cap."""
@@ -87,9 +104,10 @@ class Room:
         """Allocate: at least what is held and what floors reserve, at most what a band and those above want.
 
         Floors are exact fractions in the first allocation. After it, a grant in whole tokens may
-        have taken the fraction of another layer's floor, so they count in whole tokens.
+        have taken the fraction of another layer's floor, so they count in whole tokens; and a floor
+        that could not be used for a while may find its room taken, so they count as far as there is room.
         """
-        base = self.base
+        base, free = self.base, Fraction(self.free)
         demands = []
         for rank, layer in enumerate(self.layers):
             rule = self.profile.layers.get(layer)
@@ -98,6 +116,9 @@ class Room:
                 reserve = Fraction(floor(reserve))
             if reserve > self.held(layer) and not self.can_use(layer, self.free):
                 reserve = Fraction(0)
+            if not exact:
+                reserve = min(reserve, self.held(layer) + free)
+                free -= max(Fraction(0), reserve - self.held(layer))
             demands.append(
                 Demand(
                     layer=layer,

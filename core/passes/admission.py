@@ -28,8 +28,11 @@ def admit(draft: Draft) -> Draft:
     assert draft.pool is not None and draft.musts is not None
     hold = _Hold(draft.problem, draft.pool, draft.musts)
     hold.enrich()
-    for band in (SUPPORTED, DISCRETIONARY):
-        hold.run(band)
+    hold.run(SUPPORTED)
+    hold.run(DISCRETIONARY)
+    while hold.has_late():
+        hold.run(SUPPORTED)
+        hold.run(DISCRETIONARY)
     out = left_out(hold.market, hold.coverage, hold.room, hold.waited)
     packed = Packed(hold.ledger, tuple(hold.entered), hold.final_rows(), slack_reason(out))
     return replace(draft, packed=packed, log=(*draft.log, *hold.log, *out.values()), out={**draft.out, **out})
@@ -57,15 +60,17 @@ class _Hold:
         units = eligible_units(pool, profile)
         self.tied_units = [lead for lead in units if lead in pool.tied]
         self.lone_wants = self._lone_wants(units)
-        self.waiting: dict[int, list[int]] = {SUPPORTED: [], DISCRETIONARY: []}
+        self.leads: dict[int, list[int]] = {SUPPORTED: [], DISCRETIONARY: []}
         for lead in units:
             band = pool.unit_bands[lead]
             if band > REQUIRED and pool.items[lead].layer in profile.layers:
-                self.waiting[band].append(lead)
+                self.leads[band].append(lead)
+        self.waiting = dict(self.leads)
         self.waited: set[int] = set()
         self.queued: list[int] = []
-        self.market.lean(lead for leads in self.waiting.values() for lead in leads if lead in pool.tied)
+        self.market.lean(lead for leads in self.leads.values() for lead in leads if lead in pool.tied)
         self.touched: set[int] = set()
+        self.released = False
         self.entered: list[int] = []
         self.rows: tuple[Row, ...] = ()
         self.log: list[Decision] = []
@@ -100,33 +105,47 @@ class _Hold:
         """Whether a waiting unit of a layer could still enter within so many tokens."""
         room = min(free, self.room.below_cap(layer))
         return any(
-            self.pool.items[lead].layer == layer and self._offer_within(lead, room) is not None
+            self.pool.items[lead].layer == layer and self._offer_within(lead, room, alone=True) is not None
             for leads in self.waiting.values()
             for lead in leads
             if lead not in self.ledger.roots
         )
 
-    def _offer_within(self, lead: int, room: int) -> Offer | None:
-        """Give the best offer of a unit that earns admission and fits the room."""
+    def _offer_within(self, lead: int, room: int, alone: bool = False) -> Offer | None:
+        """Give the best offer of a unit that earns admission and fits the room, others aside if ``alone``."""
         if lead not in self.pool.tied and min(self.pool.cost[lead]) > room:
             return None
         if not self.coverage.adds(self.pool.unit(lead)):
             return None
         for offer in self.market.offers(lead):
-            if offer.net > 0 and offer.delta <= room:
+            if offer.net > 0 and offer.delta <= room and (alone or self._leaves_others(lead, offer, room)):
                 return offer
         return None
+
+    def _leaves_others(self, lead: int, offer: Offer, room: int) -> bool:
+        """Whether a unit that is partly in as a dependency neither outgrows its room nor takes from floors.
+
+        Its richer forms may release what other layers have paid for, so the sum alone does not tell.
+        """
+        if lead not in self.pool.tied or not any(
+            index in self.ledger.place for index in self.pool.unit(lead)
+        ):
+            return True
+        account = self._account(lead)
+        charges = self.ledger.charges(self.ledger.move(offer.option.forms), account)
+        return charges[account] <= room and self.room.allows(charges)
 
     # Bands and rounds
 
     def run(self, band: int) -> None:
         """Admit one band to exhaustion: rounds of allocation, then enrichment, again if that made room."""
-        leads = [lead for lead in self.waiting[band] if lead not in self.ledger.roots]
+        leads = [lead for lead in self.leads[band] if lead not in self.ledger.roots]
+        self.released = False
         self.queued = [lead for lead in leads if lead in self.pool.tied]
         everything = self._wants(DISCRETIONARY)
         of_band = everything if band == DISCRETIONARY else self._wants(band)
         grants, rows = self.room.grant(everything, of_band, exact=not self.entered)
-        if band == DISCRETIONARY:
+        if band == DISCRETIONARY and not self.rows:
             self.rows = rows
         queue = self.market.queue(leads)
         self.waiting[band] = [key[-1] for key in queue]
@@ -134,7 +153,7 @@ class _Hold:
         while True:
             if self._round(queue, grants) or self._force(queue):
                 queue = self._again(queue)
-            elif self.enrich():
+            elif self.enrich() or self._has_freed_floors(leads):
                 self.market.behind = True
             else:
                 return
@@ -146,6 +165,22 @@ class _Hold:
             more = wants(self.pool, self.waiting[band], self._payers(), self.layers)
             usable = {layer: self.room.held(layer) + more[layer] for layer in self.layers}
             grants, _ = self.room.grant(everything, usable, exact=False)
+
+    def _has_freed_floors(self, leads: list[int]) -> bool:
+        """Whether a unit that had no room for the floors of others has it now that those are used up."""
+        if not self.room.wanted:
+            return False
+        left = [lead for lead in leads if lead not in self.ledger.roots]
+        return bool(self._fitting(self.market.queue(left)))
+
+    def has_late(self) -> bool:
+        """Whether a supported unit earns admission only now: its needs came in, or room was released."""
+        left = [lead for lead in self.leads[SUPPORTED] if lead not in self.ledger.roots]
+        if not self.released and not self.room.wanted:
+            left = [lead for lead in left if lead in self.pool.tied]
+        limits = self.room.limits() if left else {}
+        items = self.pool.items
+        return any(self._offer_within(lead, limits[items[lead].layer or ""]) is not None for lead in left)
 
     def _round(self, queue: list[Key], grants: Mapping[str, int]) -> bool:
         """Walk the queue once; a unit whose price changes on the way is heard again at its new place."""
@@ -225,6 +260,7 @@ class _Hold:
         gone = sorted(move.gone)
         self.coverage.enter(entered)
         self.coverage.leave(gone)
+        self.released |= bool(gone) or offer.delta < 0
         if rule != "enriched":
             self.entered.append(lead)
         self._note_entry(lead, offer, rule, free, entered, gone)
@@ -275,8 +311,8 @@ class _Hold:
     # Enrichment
 
     def enrich(self) -> bool:
-        """Move must-haves and entered units to better forms while there is room; tells if that freed any."""
-        freed = False
+        """Move must-haves and entered units to better forms while there is room; tells if that made room."""
+        before, self.released = self.released, False
         changed = True
         while changed:
             changed = False
@@ -284,9 +320,9 @@ class _Hold:
                 offer = self._better(lead) if len(self.market.options(lead)) > 1 else None
                 if offer is not None:
                     self._enter(lead, offer, "enriched")
-                    freed |= offer.delta < 0
                     changed = True
-        return freed
+        made_room, self.released = self.released, self.released or before
+        return made_room
 
     def _better(self, lead: int) -> Offer | None:
         """Give the best affordable offer that is worth more than the present forms, or richer at no loss."""
@@ -299,10 +335,12 @@ class _Hold:
             richer = sum(offer.option.forms[index] for index in unit) < poverty
             if offer.net < now or (offer.net == now and not richer):
                 return None
-            delta = offer.delta
-            capped = account in self.layers and delta > self.room.below_cap(account)
-            if delta <= 0 or (not capped and delta <= self.room.unreserved(account, delta)):
-                return offer
+            if offer.delta <= self.room.free:
+                charges = {account: offer.delta}
+                if lead in self.pool.tied:
+                    charges = self.ledger.charges(self.ledger.move(offer.option.forms), account)
+                if self.room.allows(charges):
+                    return offer
         return None
 
     def final_rows(self) -> tuple[Row, ...]:

@@ -29,7 +29,7 @@ def lay_out(draft: Draft) -> Draft:
         kinds[form.kind].append(index)
         value_of[index] = form.value
     by_stability = draft.problem.policy.profile.layout == "cache"
-    least = _least_places(pool, chosen)
+    least = _least_places(pool, kinds["text"])
 
     def text_key(index: int) -> tuple[int, int, int, Place, Place]:
         item = pool.items[index]
