@@ -38,15 +38,15 @@ def outsiders(draw: st.DrawFn) -> Json:
     return outsider
 
 
-@law(documents(), outsiders(), fast=200, deep=4000)
+@law(documents(), outsiders(), fast=150, deep=3000)
 def test_an_outsider_changes_nothing(document: Json, outsider: Json) -> None:
     alone = compiled(document)
     crowded = copy.deepcopy(document)
     crowded["candidates"].append(outsider)
     together = compiled(crowded)
     assert codes_of(together) == codes_of(alone)
-    if alone.status == "failure" or together.status == "failure":
-        assert alone.status == together.status and together.needed_tokens == alone.needed_tokens
+    if alone.status == "failure" and together.status == "failure":
+        assert together.needed_tokens == alone.needed_tokens
         return
     before, after = alone.to_dict(), together.to_dict()
     assert {key: after[key] for key in after if key not in DIFFERS} == {

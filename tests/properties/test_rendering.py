@@ -45,7 +45,7 @@ def parse(text: str) -> list[Parsed]:
     return blocks
 
 
-@law(st.one_of(texts(), PIECES), fast=500, deep=20000)
+@law(st.one_of(texts(), PIECES), fast=400, deep=10000)
 def test_bodies_come_back(text: str) -> None:
     escaped = escape_body(text)
     assert unescape_body(escaped) == text
@@ -67,8 +67,8 @@ NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"'}
 
 @law(
     documents(flaws=False, tokenizer="estimate", body=bodies(chat=False), window=st.just(2000)),
-    fast=100,
-    deep=3000,
+    fast=60,
+    deep=1500,
 )
 def test_text_parses_back_into_its_blocks(document: Json) -> None:
     result = compiled(document)
