@@ -110,6 +110,11 @@ class Record:
         return AUTHORITIES.index(self.data.get("authority") or "retrieved")
 
     @property
+    def relevance(self) -> Fraction:
+        """Its relevance, exactly as it is written."""
+        return Fraction(str(self.data.get("relevance") or 0))
+
+    @property
     def must(self) -> bool:
         """Whether it is a must-have by its own band."""
         return self.band <= 1
@@ -130,6 +135,19 @@ def _share(amount: Json, whole: int) -> Fraction:
     return Fraction(amount or 0)
 
 
+def _stricter(one: Json, two: Json) -> Json:
+    """Give a freshness block that holds only where both do."""
+    states = ("current", "unknown", "stale")
+    ends = {"observed_at": min, "valid_from": max, "valid_until": min, "expires_at": min}
+    times = {key: [block[key] for block in (one, two) if block.get(key)] for key in ends}
+    return {
+        **{key: ends[key](given, key=datetime.fromisoformat) for key, given in times.items() if given},
+        "state": max(one.get("state", "unknown"), two.get("state", "unknown"), key=states.index),
+        "required": bool(one.get("required") or two.get("required")),
+        "supersedes": [*(one.get("supersedes") or ()), *(two.get("supersedes") or ())],
+    }
+
+
 def _version(source: Json) -> tuple[int, ...] | None:
     parts = ((source or {}).get("version") or "").split(".")
     if not all(part.isascii() and part.isdigit() for part in parts):
@@ -145,19 +163,14 @@ class _Judge:
         self.request = document["request"]
         self.layers = document["profiles"]["layers"]
         names = document["profiles"]
-        name = (
-            self.request.get("profile")
-            or names.get("routes", {}).get(self.request.get("route"))
-            or names["default"]
-        )
+        route = names.get("routes", {}).get(self.request.get("route"))
+        name = self.request.get("profile") or route or names["default"]
         self.profile = names["profiles"][name]
         self.wanted_ids = set(self.request.get("requires") or ())
         self.found: set[str] = set()
         self.certain = True
-        self.records = {
-            data["id"]: self._record(data)
-            for data in sorted(document["candidates"], key=lambda data: data["id"])
-        }
+        ordered = sorted(document["candidates"], key=lambda data: data["id"])
+        self.records = {data["id"]: self._record(data) for data in ordered}
         self.home = {identifier: identifier for identifier in self.records}
 
     def _record(self, data: Json) -> Record:
@@ -177,6 +190,8 @@ class _Judge:
 
     def verdict(self) -> Verdict:
         self.found.update("source_unavailable" for name in self.wanted_ids if name not in self.records)
+        self._border()
+        self._copies()
         self._gates()
         self._freshness()
         self._forms()
@@ -191,9 +206,7 @@ class _Judge:
             capacity=self.capacity,
             needed=needed,
             excess=needed - self.capacity if short else None,
-            legal={
-                name: tuple(form for form in FORMS if form in self.legal[name]) for name in sorted(self.alive)
-            },
+            legal={name: tuple(form for form in FORMS if form in self.legal[name]) for name in self.alive},
             musts=frozenset(name for lead in self.must_leads for name in self.unit[lead]),
             charged=charged,
             certain=self.certain,
@@ -221,55 +234,48 @@ class _Judge:
         if record.must or (asked and named):
             self.found.add(code)
 
-    def _gates(self) -> None:
+    def _border(self) -> None:
+        """Refuse what is out of scope or lacks authority: it is absent from now on."""
         self.out: set[str] = set()
         for name, record in self.records.items():
-            if not self._in_scope(record) or record.authority < AUTHORITIES.index(
-                LEAST.get(record.section, "retrieved")
-            ):
+            least = AUTHORITIES.index(LEAST.get(record.section, "retrieved"))
+            if not self._in_scope(record) or record.authority < least:
                 self._refuse(name, asked=True)
         self.present = [name for name in self.records if name not in self.out]
+
+    def _copies(self) -> None:
         first: dict[str, str] = {}
         for name in list(self.present):
-            data = self.records[name].data
-            source = data.get("source")
+            record = self.records[name]
+            source = record.data.get("source")
             if source is not None:
-                forms = sorted(
-                    _same({**form, "requires": sorted(set(form.get("requires") or ()))})
-                    for form in data["forms"]
+                bodies = (
+                    {**form, "requires": sorted(set(form.get("requires") or ()))}
+                    for form in record.data["forms"]
                 )
-                key = _same(
-                    [
-                        forms,
-                        source["id"],
-                        source.get("version"),
-                        self.records[name].authority,
-                        data.get("scope") or {},
-                    ]
-                )
-                if first.setdefault(key, name) != name:
-                    self._merge(self.records[first[key]], name)
+                origin = source["id"], source.get("version"), record.authority, record.data.get("scope") or {}
+                original = first.setdefault(_same([sorted(map(_same, bodies)), origin]), name)
+                if original != name:
+                    self._merge(self.records[original], name)
+
+    def _gates(self) -> None:
+        cleared = set(self.request.get("clearances") or ())
         for name in self.present:
             record = self.records[name]
             gone = self._time(record, "expires_at")
-            if (
-                not record.labels <= set(self.request.get("clearances") or ())
-                or (gone is not None and gone <= self._now())
-                or record.band == 4
-            ):
+            expired = gone is not None and gone <= self._now()
+            if not record.labels <= cleared or expired or record.band == 4:
                 self._refuse(name, asked=True)
 
     def _in_scope(self, record: Record) -> bool:
         scope, own = self.request.get("scope") or {}, record.data.get("scope") or {}
         if record.layer is not None and not set(self.profile.get("scope_required") or ()) <= own.keys():
             return False
-        allowed = {
-            (rule["key"], _same(rule["from"]), _same(rule["to"]))
-            for rule in self.profile.get("transfer") or ()
-        }
+        rules = self.profile.get("transfer") or ()
+        allowed = {(rule["key"], _same(rule["from"]), _same(rule["to"])) for rule in rules}
+        mine = {key: _same(value) for key, value in scope.items()}
         return all(
-            key in scope
-            and (_same(scope[key]) == _same(value) or (key, _same(value), _same(scope[key])) in allowed)
+            key in mine and (mine[key] == _same(value) or (key, _same(value), mine[key]) in allowed)
             for key, value in own.items()
         )
 
@@ -279,26 +285,9 @@ class _Judge:
         kept.labels |= copy.labels
         kept.requires |= copy.requires
         kept.group, kept.conflict = kept.group or copy.group, kept.conflict or copy.conflict
-        if kept.fresh is not None and copy.fresh is not None:
-            one, two = kept.fresh, copy.fresh
-            states = ("current", "unknown", "stale")
-            merged: Json = {
-                "state": max(one.get("state", "unknown"), two.get("state", "unknown"), key=states.index),
-                "required": bool(one.get("required") or two.get("required")),
-                "supersedes": [*(one.get("supersedes") or ()), *(two.get("supersedes") or ())],
-            }
-            for key, choose in (
-                ("observed_at", min),
-                ("valid_from", max),
-                ("valid_until", min),
-                ("expires_at", min),
-            ):
-                times = [block[key] for block in (one, two) if block.get(key)]
-                if times:
-                    merged[key] = choose(times, key=datetime.fromisoformat)
-            kept.fresh = merged
-        else:
-            kept.fresh = kept.fresh or copy.fresh
+        kept.fresh = (
+            _stricter(kept.fresh, copy.fresh) if kept.fresh and copy.fresh else kept.fresh or copy.fresh
+        )
         kept.aliases.append(name)
         self.home[name] = kept.data["id"]
         self.present.remove(name)
@@ -331,12 +320,8 @@ class _Judge:
                 continue
             theirs = _version(newer.data.get("source"))
             named = name in {self.home.get(target) for target in (newer.fresh or {}).get("supersedes") or ()}
-            same = (
-                mine is not None
-                and theirs is not None
-                and newer.data["source"]["id"] == record.data["source"]["id"]
-            )
-            if named or (same and mine is not None and theirs is not None and theirs > mine):
+            ordered = mine is not None and theirs is not None and mine < theirs
+            if named or (ordered and newer.data["source"]["id"] == record.data["source"]["id"]):
                 return "source_unavailable"
         block = record.fresh
         if block is None:
@@ -344,12 +329,8 @@ class _Judge:
         until, seen = self._time(record, "valid_until"), self._time(record, "observed_at")
         age = (self.profile.get("max_age") or {}).get(record.layer)
         too_old = age and seen and seen + timedelta(seconds=int(age[:-1]) * UNITS[age[-1]]) < self._now()
-        if (
-            (until and until <= self._now())
-            or not self._begun(record)
-            or too_old
-            or block.get("state") == "stale"
-        ):
+        over = until is not None and until <= self._now()
+        if over or too_old or not self._begun(record) or block.get("state") == "stale":
             return "source_unavailable"
         if block.get("state", "unknown") == "unknown" and block.get("required"):
             return "unknown_freshness"
@@ -363,8 +344,8 @@ class _Judge:
                 continue
             record = self.records[name]
             richest = FORMS.index(record.data.get("max_form") or "full")
-            poorest = (
-                0 if record.data.get("exact") else FORMS.index(record.data.get("min_form") or "reference")
+            poorest = FORMS.index(
+                "full" if record.data.get("exact") else record.data.get("min_form") or FORMS[-1]
             )
             self.legal[name] = {
                 form: set(given.get("requires") or ())
@@ -389,9 +370,8 @@ class _Judge:
         sides = {}
         for label, members in self._sets("conflict").items():
             there = [name for name in members if name not in self.out or name in self.formless]
-            if len(there) > 1 and any(
-                self.records[name].conflict["status"] == "unresolved" for name in there
-            ):
+            statuses = {self.records[name].conflict["status"] for name in there}
+            if len(there) > 1 and "unresolved" in statuses:
                 sides[label] = there
         self.bonds = [*self._sets("group").values(), *sides.values()]
         self.alive = {name for name in self.present if name not in self.out}
@@ -407,13 +387,8 @@ class _Judge:
                     if self.records[name].must:
                         self.found.add("unsatisfied_dependency")
         for there in sides.values():
-            governing = [
-                name
-                for name in there
-                if name in self.alive
-                and self.records[name].must
-                and self.records[name].section == "governing"
-            ]
+            standing = [self.records[name] for name in there if name in self.alive]
+            governing = [record for record in standing if record.must and record.section == "governing"]
             if len(governing) > 1:
                 self.found.add("unresolved_required_conflict")
 
@@ -436,7 +411,7 @@ class _Judge:
     def _strength(self, name: str) -> Json:
         record = self.records[name]
         order = [(isinstance(part, str), part) for part in record.data.get("order") or ()]
-        return record.band, -Fraction(str(record.data.get("relevance") or 0)), self._turn(name), order, name
+        return record.band, -record.relevance, self._turn(name), order, name
 
     def _turn(self, name: str) -> int:
         layer = self.records[name].layer
@@ -489,11 +464,8 @@ class _Judge:
     def _least_need(self) -> tuple[int, dict[str, int]]:
         """Try every choice; give the least that must-haves and floors need, and what that charges."""
         roots = {name for lead in self.must_leads for name in self.unit[lead]}
-        floors = {
-            layer: rule["floor"]
-            for layer, rule in (self.profile.get("layers") or {}).items()
-            if rule.get("floor")
-        }
+        rules = self.profile.get("layers") or {}
+        floors = {layer: rule["floor"] for layer, rule in rules.items() if rule.get("floor")}
         wants = {layer: self._wants(layer, roots) for layer in floors}
         best: tuple[Fraction, int] | None = None
         charged: dict[str, int] = {}
@@ -528,14 +500,11 @@ class _Judge:
         """Give what a layer could use."""
         elsewhere = {name for name, payer in self._certain(roots).items() if payer != layer}
         least = Fraction(str(self.profile.get("min_relevance") or 0))
+        records = self.records
         leads = [
             lead
             for lead in self.leads
-            if self.records[lead].layer == layer
-            and (
-                self.records[lead].must
-                or Fraction(str(self.records[lead].data.get("relevance") or 0)) >= least
-            )
+            if records[lead].layer == layer and (records[lead].must or records[lead].relevance >= least)
         ]
         own = {name for lead in leads for name in self.unit[lead]} - elsewhere
         richest = {name: next(form for form in FORMS if form in self.legal[name]) for name in own}
@@ -543,19 +512,15 @@ class _Judge:
         counted = set(own)
         for lead in leads:
             unit = set(self.unit[lead]) & own
-            there = (counted | elsewhere) - unit
-            choices = [
+            extras = [
                 {name: form for name, form in picks.items() if name not in unit}
-                for picks in self._choices(unit, there, {}, unit)
+                for picks in self._choices(unit, (counted | elsewhere) - unit, {}, unit)
             ]
-            cheapest = min((sum(self._cost(*pick) for pick in extra.items()) for extra in choices), default=0)
-            ties = {
-                frozenset(extra)
-                for extra in choices
-                if sum(self._cost(*pick) for pick in extra.items()) == cheapest
+            costs = [sum(self._cost(*pick) for pick in extra.items()) for extra in extras]
+            total += min(costs)
+            cheapest = {
+                frozenset(extra) for extra, cost in zip(extras, costs, strict=True) if cost == min(costs)
             }
-            if len(ties) > 1:
-                self.certain = False
-            total += cheapest
-            counted |= min(ties, key=sorted, default=frozenset())
+            self.certain &= len(cheapest) == 1
+            counted |= min(cheapest, key=sorted)
         return total
