@@ -199,12 +199,16 @@ class CompileFailure:
             "blocking": sorted(fact.id for fact in self.blocking if fact.id in self.public_ids),
             "remedies": [
                 {"owner": remedy.owner, "action": remedy.action, "sufficient": remedy.sufficient}
-                for remedy in self.remedies
+                for remedy in self._public_remedies()
             ],
         }
 
+    def _public_remedies(self) -> list[Remedy]:
+        """Leave out what would tell a refusal from absence: that a policy stands between."""
+        return [remedy for remedy in self.remedies if remedy.action != "change_policy"]
+
     def __str__(self) -> str:
-        blocked = f"blocked by {len(self.blocking)}, {len(self.remedies)} remedies known"
+        blocked = f"blocked by {len(self.blocking)}, {len(self._public_remedies())} remedies known"
         if self.excess_tokens is None:
             return f"{self.code}: {blocked}"
         return (

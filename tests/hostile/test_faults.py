@@ -68,7 +68,7 @@ TEXTS = {
     "empty": (b"", "is empty; expected an object with schema, request and candidates"),
     "blank": (b" \r\n\t", "is empty; expected an object with schema, request and candidates"),
     "only a BOM": (b"\xef\xbb\xbf", "is empty; expected an object with schema, request and candidates"),
-    "cut": (b'{"schema": 1,\n "request": {', "is not JSON: Expecting property name enclosed in double quotes at line 2, column 14"),
+    "cut": (b'{"schema": 1,\n "request"', "is not JSON: Expecting ':' delimiter at line 2, column 11"),
     "two documents": (b"{}\n{}", "is not JSON: Extra data at line 2, column 1"),
     "array": (b"[]", "is an array; expected an object with schema, request and candidates"),
     "null": (b"null", "is null; expected an object with schema, request and candidates"),
@@ -232,7 +232,7 @@ def test_a_surrogate_pair_is_a_character() -> None:
 
 
 def test_odd_keys_make_unmistakable_paths() -> None:
-    scope = {key: None for key in ("a.b", "a[0]", 'a"b', "a\nb", "\u202e", "7", "²", "[key]", "é", "x" * 500)}
+    scope = dict.fromkeys(("a.b", "a[0]", 'a"b', "a\nb", "\u202e", "7", "²", "[key]", "é", "x" * 500))
     paths = {path for path, _ in faults_of(with_candidate(scope=scope))}
     shown = [
         r"a.b",
@@ -329,7 +329,7 @@ def test_the_python_face_reports_parts_that_do_not_go_together() -> None:
         {"forms": (Form(form="full", text="x"), Form(form="full", text="y"))},
         {"colour": "red"},
     ],
-    ids=str,
+    ids=lambda fields: next(iter(fields)),
 )
 def test_models_refuse_wrong_values_when_they_are_made(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
