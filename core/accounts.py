@@ -20,6 +20,10 @@ from loadmaster.core.search import Picks, cheapest
 STANDING, TASK = "", " task"
 """Accounts that are no layer; a layer's name is never empty and these are never shown."""
 
+UNIT_WORK = 10_000
+ALL_UNITS_WORK = 200_000
+"""Form evaluations for the wants of one unit and of all; beyond them they count in the first legal forms."""
+
 UNDECIDED = -1
 """The place of a form that is not chosen yet, and so needs nothing beyond what its candidate needs."""
 
@@ -101,6 +105,7 @@ def wants(pool: Pool, leads: Sequence[int], free: Mapping[int, str], layers: Ite
         layers: The layers to report.
     """
     total = dict.fromkeys(layers, 0)
+    work = ALL_UNITS_WORK
     items, cost, tied = pool.items, pool.cost, pool.tied
     counted: dict[str, set[int]] = {}
     own: dict[int, list[int]] = {}
@@ -120,9 +125,10 @@ def wants(pool: Pool, leads: Sequence[int], free: Mapping[int, str], layers: Ite
         layer = items[lead].layer or ""
         needs = {need for member in members for need in _wanted(pool, member, 0)}
         if not needs <= counted[layer]:
-            picks = cheapest(pool, needs, counted[layer]).picks
-            total[layer] += sum(cost[index][place] for index, place in picks.items())
-            counted[layer].update(picks)
+            choice = cheapest(pool, needs, counted[layer], work=min(UNIT_WORK, work))
+            work -= choice.work
+            total[layer] += sum(cost[index][place] for index, place in choice.picks.items())
+            counted[layer].update(choice.picks)
     return total
 
 

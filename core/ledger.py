@@ -27,6 +27,12 @@ class Move(NamedTuple):
 _NOTHING: frozenset[int] = frozenset()
 
 
+MOVE_WORK = 10_000
+ALL_MOVES_WORK = 2_000_000
+"""Form evaluations for one move and for all: beyond them dependencies enter in the first forms that are
+legal together, which are then not proven to be the cheapest."""
+
+
 @dataclass(slots=True)
 class Ledger:
     """A bundle under construction; `move` prices a change and `apply` makes it."""
@@ -37,6 +43,7 @@ class Ledger:
     held: dict[str, int] = field(default_factory=dict)
     roots: dict[int, None] = field(default_factory=dict)
     total: int = 0
+    work: int = ALL_MOVES_WORK
 
     @classmethod
     def start(
@@ -68,7 +75,9 @@ class Ledger:
             if index not in pool.needs and (index, wanted) not in pool.form_needs:
                 return Move(pool.cost[index][wanted], changed)
         have = place.keys() if fresh else place.keys() - changed.keys()
-        picks = cheapest(pool, changed, have, fixed=changed).picks
+        choice = cheapest(pool, changed, have, fixed=changed, work=min(MOVE_WORK, self.work))
+        self.work -= choice.work
+        picks = choice.picks
         delta = sum(pool.cost[index][at] for index, at in picks.items())
         if fresh:
             return Move(delta, picks)

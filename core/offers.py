@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loadmaster.core.items import OrderKey
@@ -14,6 +13,10 @@ from loadmaster.core.worth import Worth
 
 PATIENCE = 1_000_000
 """Comparisons spent on finding whose price changed, before the queue is made anew once a round instead."""
+
+
+SEARCHES = 100_000
+"""Prices that may take a search; beyond them a unit whose forms have a say in what it needs has no offer."""
 
 
 class Option(NamedTuple):
@@ -48,9 +51,9 @@ class Market:
         self._needed: dict[int, int | None] = {}
         self._options: dict[int, list[Option]] = {}
         self._searched: dict[int, list[Offer]] = {}
-        self.leaning: dict[int, list[int]] = defaultdict(list)
         self.behind = False
         self._patience = PATIENCE
+        self._searches = SEARCHES
 
     def options(self, lead: int) -> list[Option]:
         """Give a unit's options, richest first: at each level, each member no richer, else its poorest."""
@@ -83,7 +86,7 @@ class Market:
         """Give a unit's options at today's price, best first, ties to the richer.
 
         Where forms have a say in what is needed, the price takes a search; outside the bundle it
-        is kept until `note` says that something the unit may need has entered or left.
+        is kept until `note` hears that something related has entered or left.
         """
         known = self._searched.get(lead)
         if known is not None:
@@ -91,6 +94,9 @@ class Market:
         needed = self._needs(lead)
         costs = [self._own_cost(option) for option in self.options(lead)]
         if needed is None:
+            self._searches -= len(costs)
+            if self._searches < 0:
+                return []
             costs = [self.ledger.move(option.forms).delta for option in self.options(lead)]
         elif needed:
             missing = self.reach.cost(needed & ~self.reach.inside)
@@ -130,26 +136,30 @@ class Market:
         came, left = self.reach.bits(entered), self.reach.bits(gone)
         self.reach.inside = (self.reach.inside | came) & ~left
         changed = came | left
-        moved = {lead for index in (*entered, *gone) for lead in self.leaning.get(index, ())}
-        for lead in moved:
-            self._searched.pop(lead, None)
+        if not entered and not gone:
+            return []
+        self._searched.clear()
         self._patience -= len(waiting)
         if self._patience < 0:
             self.behind = True
-        if self.behind or not (changed or moved):
+        if self.behind:
             return []
         own = {self.pool.lead(index) for index in (*entered, *gone)}
-        named = [
-            lead for lead in waiting if lead in moved or lead in own or (self._needs(lead) or 0) & changed
-        ]
+        named = [lead for lead in waiting if lead in own or self._may_lean(lead, changed)]
         self._patience -= 20 * len(named)
         return named
 
+    def _may_lean(self, lead: int, changed: int) -> bool:
+        """Whether a unit's price rests on what changed; where forms have a say, it may."""
+        needed = self._needs(lead)
+        return needed is None or needed & changed != 0
+
     def key(self, lead: int) -> Key | None:
         """Give a unit's place in the queue by its best offer; None if it earns nothing."""
-        best = self.offers(lead)[0]
-        if best.net <= 0:
+        offers = self.offers(lead)
+        if not offers or offers[0].net <= 0:
             return None
+        best = offers[0]
         item = self.pool.items[lead]
         urgency = -self.worth.urgency(best.option.value, best.delta)
         return urgency, best.delta, self.pool.rank_of_layer(item.layer), item.order, lead
@@ -177,22 +187,3 @@ class Market:
                 keys.append((urgency, cost[0], rank[item.layer or ""], item.order, lead))
         keys.sort()
         return keys
-
-    def lean(self, leads: Iterable[int]) -> None:
-        """Find, for each candidate, the units that may need it for the sake of a form."""
-        pool = self.pool
-        for lead in leads:
-            if self._needs(lead) is not None:
-                continue
-            reached: set[int] = set()
-            stack = [lead]
-            while stack:
-                index = stack.pop()
-                if index not in reached:
-                    reached.add(index)
-                    stack.extend(pool.mates(index))
-                    stack.extend(pool.needs.get(index, ()))
-                    for place in range(len(pool.cost[index])):
-                        stack.extend(pool.form_needs.get((index, place), ()))
-            for index in reached:
-                self.leaning[index].append(lead)

@@ -72,6 +72,8 @@ def _why_not(
             "least": str(profile.min_relevance),
         }
     offers = market.offers(lead)
+    if not offers:
+        return "search_limit", {}
     earning = [offer for offer in offers if offer.net > 0]
     if not earning:
         value, cost = offers[0].option.value, offers[0].delta

@@ -29,12 +29,16 @@ WORK_LIMIT = 1_000_000
 
 
 class Choice(NamedTuple):
-    """The best choice found, and the least that any choice can need."""
+    """The best choice found, the least that any choice can need, and the form evaluations it took.
+
+    ``exact`` says that the choice is proven to be the best.
+    """
 
     picks: Picks
     value: Value
     bound: int | Fraction
     exact: bool
+    work: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +69,9 @@ def cheapest(
         work: Form evaluations to spend.
 
     Returns:
-        The choice for everything that is not in ``have``; ``exact`` if it is proven to be the best.
+        The choice for everything that is not in ``have``.
     """
-    given = fixed or {}
+    given, given_work = fixed or {}, work
     start = _start(pool, roots, have, given)
     first = _dive(pool, start, have, given)
     reached = value(first) if value else _tokens(pool, first)
@@ -111,7 +115,7 @@ def cheapest(
                 stack.append(_Node(node.taken | closure, node.barred, node.fixed))
             stack.append(_Node(node.taken, node.barred | {pivot}, node.fixed))
     least = min([best[0], *open_bounds])
-    return Choice(picks_of_best, best, least, least == best[0])
+    return Choice(picks_of_best, best, least, least == best[0], given_work - work)
 
 
 def _start(pool: Pool, roots: Iterable[int], have: AbstractSet[int], fixed: Picks) -> set[int]:

@@ -64,7 +64,9 @@ _WOULD: dict[str, Callable[[Args], str]] = {
     "max_age": lambda args: f"an observation no older than {args['max_age_seconds']:,} seconds",
     "stale": lambda args: "a revalidation that finds it current",
     "unknown": lambda args: "a verdict on its freshness",
-    "no_legal_form": lambda args: "a form between min_form and max_form",
+    "no_legal_form": lambda args: "a form between min_form and max_form"
+    if args["given"]
+    else "a form: it was given none",
     "missing_dependency": lambda args: f"{args['cause']}, which it needs",
     "group": lambda args: f"{args['cause']}, which its group needs",
     "conflict": lambda args: f"{args['cause']}, the other side of its conflict",
@@ -76,6 +78,7 @@ _WOULD: dict[str, Callable[[Args], str]] = {
     ),
     "cap": _cap,
     "no_room": lambda args: f"{args['short_by']:,} more tokens",
+    "search_limit": lambda args: "a smaller pool: too many joint choices of forms were priced before it",
     "no_longer_needed": lambda args: "a choice that requires it",
     "over_after_rendering": lambda args: "more room: the rendered text was over budget",
 }

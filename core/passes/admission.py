@@ -68,7 +68,6 @@ class _Hold:
         self.waiting = dict(self.leads)
         self.waited: set[int] = set()
         self.queued: list[int] = []
-        self.market.lean(lead for leads in self.leads.values() for lead in leads if lead in pool.tied)
         self.touched: set[int] = set()
         self.released = False
         self.entered: list[int] = []
