@@ -14,7 +14,7 @@ from loadmaster.integrations.messages.candidates import LATEST_HUMAN, candidates
 from loadmaster.integrations.messages.checks import faults_of
 from loadmaster.integrations.messages.history import Message
 
-ROUTE = "/agent"
+ROUTE = "/messages"
 """The route that decides the profile where the caller names none: a history is a step of an agent."""
 
 _TOKENIZERS = tuple(name for name in get_args(TokenizerName) if name != "declared")

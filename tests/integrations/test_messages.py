@@ -113,7 +113,7 @@ def test_options_are_checked_together_with_the_messages() -> None:
 def test_the_profile_and_why_it_was_chosen_are_visible() -> None:
     history = [{"role": "user", "content": "Hello"}]
     chosen = compile_messages(compiler(), history, budget=100)
-    assert (chosen.profile.name, chosen.profile.why) == ("agent_step", "route")
+    assert (chosen.profile.name, chosen.profile.why) == ("history", "route")
     named = compile_messages(compiler(), history, budget=100, profile="chat")
     assert (named.profile.name, named.profile.why) == ("chat", "explicit")
 

@@ -42,6 +42,7 @@ RULES: Mapping[str, Rule] = {
     "adds_nothing": Rule("adds nothing", "what it covers is covered already, or is not asked for"),
     "cap": Rule("layer is full", "its layer may not take more under this profile"),
     "no_room": Rule("no room", "what is free cannot hold it with everything that it needs"),
+    "search_limit": Rule("not priced", "too many joint choices of forms were priced before its turn"),
     "no_longer_needed": Rule("not needed", "it was in for something that then changed its form or left"),
     "over_after_rendering": Rule("over", "the rendered text was over budget, and it was the least important"),
     "absent": Rule("not there", "it is required, but no candidate has this id"),
