@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from loadmaster import Bundle, CompileFailure, Compiler
@@ -21,10 +22,17 @@ FUZZ = int(os.environ.get("LOADMASTER_FUZZ", "0"))
 COMPILER = Compiler()
 
 
+FOUND = Path(__file__).with_name("found.json")
+"""The smallest documents in which a law was once broken, each with the reason."""
+
+
 def law(
-    *inputs: st.SearchStrategy[Any], fast: int, deep: int
+    *inputs: st.SearchStrategy[Any], fast: int, deep: int, found: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function of generated inputs a test, run on ``fast`` examples and, marked slow, on ``deep``."""
+    """Make a function of generated inputs a test, run on ``fast`` examples and, marked slow, on ``deep``.
+
+    With ``found`` it is also run on the documents that once broke a law.
+    """
 
     def state(function: Callable[..., None]) -> Callable[..., None]:
         @pytest.mark.parametrize("examples", [fast, pytest.param(deep, marks=pytest.mark.slow)])
@@ -36,7 +44,10 @@ def law(
                 database=None,
                 suppress_health_check=list(HealthCheck),
             )
-            limits(given(*inputs)(function))()
+            generated = given(*inputs)(function)
+            for case in json.loads(FOUND.read_bytes()) if found else ():
+                generated = example(case["document"])(generated)
+            limits(generated)()
 
         test.__doc__ = function.__doc__
         return test

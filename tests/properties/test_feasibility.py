@@ -15,7 +15,7 @@ from loadmaster.evaluation.oracle import judge
 Json = Any
 
 
-@law(documents(), fast=200, deep=5000)
+@law(documents(), fast=200, deep=5000, found=True)
 def test_the_oracle_agrees(document: Json) -> None:
     verdict = judge(document)
     assume(verdict.certain)
@@ -56,7 +56,7 @@ def test_a_dependency_less_never_breaks_what_fits(document: Json, data: st.DataO
     assert compiled(document).status == "bundle"
 
 
-@law(documents(), fast=60, deep=1000)
+@law(documents(), fast=60, deep=1000, found=True)
 def test_must_haves_that_are_waived_never_break_what_fits(document: Json) -> None:
     """Without must-haves and floors everything fits that has any room at all."""
     relaxed = copy.deepcopy(document)
