@@ -90,7 +90,7 @@ def exact(available: int, wanted: list[Demand], surplus: Surplus) -> list[Fracti
 SURPLUS = st.sampled_from(["ratio", "priority"])
 
 
-@law(AVAILABLE, demands(), SURPLUS, fast=250, deep=5000)
+@law(AVAILABLE, demands(), SURPLUS, fast=250, deep=2500)
 def test_grants_are_the_exact_shares_in_whole_tokens(
     available: int, wanted: list[Demand], surplus: Surplus
 ) -> None:
@@ -111,7 +111,7 @@ def test_grants_are_the_exact_shares_in_whole_tokens(
         assert floor(lower) <= grant <= ceil(upper) and grant >= demand.must
 
 
-@law(AVAILABLE, demands(), SURPLUS, fast=100, deep=3000)
+@law(AVAILABLE, demands(), SURPLUS, fast=100, deep=1500)
 def test_more_to_share_is_less_for_nobody(available: int, wanted: list[Demand], surplus: Surplus) -> None:
     """Exact shares never fall. Whole tokens by largest remainder may, by one."""
     assume(not isinstance(allocate(available, wanted, surplus), FloorBreach))
@@ -122,7 +122,7 @@ def test_more_to_share_is_less_for_nobody(available: int, wanted: list[Demand], 
     assert all(one <= other + 1 for one, other in zip(fewer, grants, strict=True))
 
 
-@law(AVAILABLE, demands(), st.randoms(use_true_random=False), fast=80, deep=2000)
+@law(AVAILABLE, demands(), st.randoms(use_true_random=False), fast=80, deep=1000)
 def test_order_decides_nothing_but_residual_tokens(
     available: int, wanted: list[Demand], dice: random.Random
 ) -> None:
@@ -136,7 +136,7 @@ def test_order_decides_nothing_but_residual_tokens(
     assert all(abs(others[at] - grants[place]) <= 1 for at, place in enumerate(places))
 
 
-@law(AVAILABLE, demands(), fast=60, deep=1000)
+@law(AVAILABLE, demands(), fast=60, deep=500)
 def test_a_residual_token_goes_to_the_earlier_of_two_equals(available: int, wanted: list[Demand]) -> None:
     first = wanted[0]
     grants = allocate(available, [first, *wanted[1:], first._replace(layer="twin")], "ratio")

@@ -23,7 +23,7 @@ def bundle_of(document: Json) -> Bundle:
     return result
 
 
-@law(documents(flaws=False), fast=150, deep=3000, found=True)
+@law(documents(flaws=False), fast=150, deep=1500, found=True)
 def test_the_books_balance(document: Json) -> None:
     bundle = bundle_of(document)
     tokens = bundle.tokens
@@ -38,7 +38,7 @@ def amount(given: int | str, base: int) -> Fraction:
     return Fraction(given.rstrip("%")) / 100 * base if isinstance(given, str) else Fraction(given)
 
 
-@law(documents(flaws=False), fast=150, deep=3000, found=True)
+@law(documents(flaws=False), fast=150, deep=1500, found=True)
 def test_no_layer_grows_above_its_cap(document: Json) -> None:
     """Must-haves at their cheapest may be above it, and a floor may; beyond them nothing comes in."""
     bundle = bundle_of(document)
@@ -56,7 +56,7 @@ def test_no_layer_grows_above_its_cap(document: Json) -> None:
             assert row.used <= highest, row.layer
 
 
-@law(documents(floors=True, flaws=False), fast=150, deep=3000, found=True)
+@law(documents(floors=True, flaws=False), fast=150, deep=1500, found=True)
 def test_a_floor_is_met_or_flagged(document: Json) -> None:
     bundle = bundle_of(document)
     for row in bundle.allocation:
@@ -64,7 +64,7 @@ def test_a_floor_is_met_or_flagged(document: Json) -> None:
         assert row.granted == row.floor_grant + row.surplus
 
 
-@law(documents(flaws=False), fast=150, deep=3000, found=True)
+@law(documents(flaws=False), fast=150, deep=1500, found=True)
 def test_nothing_stays_out_for_lack_of_room_that_fits(document: Json) -> None:
     bundle = bundle_of(document)
     for line in map(json.loads, bundle.trace.lines()):
@@ -72,7 +72,7 @@ def test_nothing_stays_out_for_lack_of_room_that_fits(document: Json) -> None:
             assert line["args"]["short_by"] > 0, line
 
 
-@law(documents(), fast=150, deep=3000, found=True)
+@law(documents(), fast=150, deep=1500, found=True)
 def test_must_haves_are_in(document: Json) -> None:
     bundle = bundle_of(document)
     inside = {block.id for block in bundle.blocks}

@@ -37,13 +37,13 @@ def bundle_of(document: Json, encoding: str) -> Bundle:
     return result
 
 
-@law(documents(flaws=False, body=bodies(chat=False), window=WINDOW), ENCODINGS, fast=60, deep=1500)
+@law(documents(flaws=False, body=bodies(chat=False), window=WINDOW), ENCODINGS, fast=60, deep=750)
 def test_text_recounts_to_what_is_charged(document: Json, encoding: str) -> None:
     bundle = bundle_of(document, encoding)
     assert counter(encoding).count(bundle.text) == bundle.tokens.used
 
 
-@law(documents(flaws=False, body=bodies(chat=True), window=WINDOW), ENCODINGS, fast=60, deep=1500)
+@law(documents(flaws=False, body=bodies(chat=True), window=WINDOW), ENCODINGS, fast=60, deep=750)
 def test_messages_and_tools_recount_to_what_is_charged(document: Json, encoding: str) -> None:
     bundle = bundle_of(document, encoding)
     assume(bundle.chat)

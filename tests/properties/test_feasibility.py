@@ -15,7 +15,7 @@ from loadmaster.evaluation.oracle import judge
 Json = Any
 
 
-@law(documents(), fast=200, deep=5000, found=True)
+@law(documents(), fast=200, deep=2500, found=True)
 def test_the_oracle_agrees(document: Json) -> None:
     verdict = judge(document)
     assume(verdict.certain)
@@ -31,14 +31,14 @@ def test_the_oracle_agrees(document: Json) -> None:
         assert all(block.form in verdict.legal[block.id] for block in result.blocks)
 
 
-@law(documents(floors=True, flaws=False), st.integers(1, 60), fast=80, deep=2000)
+@law(documents(floors=True, flaws=False), st.integers(1, 60), fast=80, deep=1000)
 def test_a_larger_window_never_breaks_what_fits(document: Json, more: int) -> None:
     assume(compiled(document).status == "bundle")
     document["request"]["budget"]["window"] += more
     assert compiled(document).status == "bundle"
 
 
-@law(documents(floors=False), st.data(), fast=80, deep=2000)
+@law(documents(floors=False), st.data(), fast=80, deep=1000)
 def test_a_dependency_less_never_breaks_what_fits(document: Json, data: st.DataObject) -> None:
     """Floors are left out: a dependency with one payer fewer may then weigh on a layer without room.
 
@@ -56,7 +56,7 @@ def test_a_dependency_less_never_breaks_what_fits(document: Json, data: st.DataO
     assert compiled(document).status == "bundle"
 
 
-@law(documents(), fast=60, deep=1000, found=True)
+@law(documents(), fast=60, deep=500, found=True)
 def test_must_haves_that_are_waived_never_break_what_fits(document: Json) -> None:
     """Without must-haves and floors everything fits that has any room at all."""
     relaxed = copy.deepcopy(document)

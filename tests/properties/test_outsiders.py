@@ -38,7 +38,7 @@ def outsiders(draw: st.DrawFn) -> Json:
     return outsider
 
 
-@law(documents(), outsiders(), fast=150, deep=3000)
+@law(documents(), outsiders(), fast=150, deep=1500)
 def test_an_outsider_changes_nothing(document: Json, outsider: Json) -> None:
     alone = compiled(document)
     crowded = copy.deepcopy(document)

@@ -43,17 +43,17 @@ def shuffled(value: Json, dice: random.Random, name: str = "") -> Json:
     return value
 
 
-@law(documents(), st.integers(0, 2**32), fast=80, deep=2000)
+@law(documents(), st.integers(0, 2**32), fast=80, deep=1000)
 def test_in_any_order(document: Json, seed: int) -> None:
     assert output(compiled(shuffled(document, random.Random(seed)))) == output(compiled(document))
 
 
-@law(REAL, st.integers(0, 2**32), fast=30, deep=500)
+@law(REAL, st.integers(0, 2**32), fast=30, deep=250)
 def test_in_any_order_with_real_counts(document: Json, seed: int) -> None:
     assert output(compiled(shuffled(document, random.Random(seed)))) == output(compiled(document))
 
 
-@law(st.lists(REAL, min_size=4, max_size=4), fast=8, deep=100)
+@law(st.lists(REAL, min_size=4, max_size=4), fast=8, deep=50)
 def test_in_any_thread(batch: list[Json]) -> None:
     alone = [output(Compiler().compile_document(document)) for document in batch]
     shared = Compiler(cache_size=8)  # so small that entries are dropped all the time

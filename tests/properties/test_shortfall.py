@@ -60,7 +60,7 @@ def failing(document: Json) -> CompileFailure:
     return result
 
 
-@law(TIGHT, fast=150, deep=4000, found=True)
+@law(TIGHT, fast=150, deep=2000, found=True)
 def test_the_proof_is_irreducible(document: Json) -> None:
     failure = failing(document)
     merged = aliases(failure)
@@ -70,7 +70,7 @@ def test_the_proof_is_irreducible(document: Json) -> None:
         assert compiled(waived(document, {*rest, fact.id}, merged)).status == "bundle", fact.id
 
 
-@law(TIGHT, fast=80, deep=2000, found=True)
+@law(TIGHT, fast=80, deep=1000, found=True)
 def test_cures_cure(document: Json) -> None:
     failure = failing(document)
     for relaxation in failure.relaxations:
@@ -81,7 +81,7 @@ def test_cures_cure(document: Json) -> None:
         )
 
 
-@law(TIGHT, fast=80, deep=2000, found=True)
+@law(TIGHT, fast=80, deep=1000, found=True)
 def test_the_smallest_window_is_the_smallest(document: Json) -> None:
     failure = failing(document)
     assert failure.excess_tokens == failure.needed_tokens - failure.tokens.capacity > 0
@@ -97,7 +97,7 @@ def test_the_smallest_window_is_the_smallest(document: Json) -> None:
     assert codes_of(compiled(document)) == SHORT
 
 
-@law(documents(window=st.integers(0, 18)), fast=80, deep=3000, found=True)
+@law(documents(window=st.integers(0, 18)), fast=80, deep=1500, found=True)
 def test_remedies_called_sufficient_suffice(document: Json) -> None:
     field = {"larger_window": "window", "smaller_output_reserve": "output", "smaller_headroom": "headroom"}
     for remedy in failing(document).remedies:
