@@ -79,13 +79,18 @@ class Shortfall:
                 account = item.layer or (TASK if item.section == "task" else STANDING)
                 beside[account] += self.pool.cost[index][self.picks[index]]
         tied = [index for index in kept if index in self.pool.tied]
-        roots = tuple(sorted({member for index in tied for member in self.pool.unit(index)}))
+        roots = tuple(sorted(member for unit in self._units(tied) for member in unit))
         layers = {fact.layer for fact in facts if fact.candidate is None}
         pool, floors = self.pool, Floors(())
         if layers:
             pool = self._with_bands(frozenset(kept))
             floors = Floors.of(self.profile, self._wanted(pool, roots)).among(layers)
         return ceil(least_need(pool, roots, floors, self.capacity, beside=beside).needed)
+
+    def _units(self, indices: Iterable[int]) -> Iterable[tuple[int, ...]]:
+        """Give the units of some candidates, each once."""
+        units = {unit[0]: unit for unit in map(self.pool.unit, indices)}
+        return units.values()
 
     def _with_bands(self, kept: frozenset[int]) -> Pool:
         """Give the pool in which only these are must-haves: who leads a unit, and so who pays, may change."""
@@ -94,9 +99,10 @@ class Shortfall:
         for index in dropped:
             if index not in kept:
                 bands[index] = DISCRETIONARY
-        for index in dropped:
-            for member in self.pool.unit(index):
-                unit_bands[member] = min(bands[other] for other in self.pool.unit(index))
+        for unit in self._units(dropped):
+            strongest = min(bands[member] for member in unit)
+            for member in unit:
+                unit_bands[member] = strongest
         leads = leads_of(self.pool.items, bands, self.pool.layer_rank, self.pool.members)
         return replace(self.pool, bands=bands, unit_bands=unit_bands, leads=leads)
 

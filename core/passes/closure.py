@@ -16,6 +16,18 @@ from loadmaster.core.items import Item, ItemForm
 from loadmaster.core.pool import Pool, leads_of
 from loadmaster.core.pricing import envelopes, price
 
+_LINKS = 50
+"""Links after which a chain may end at another must-have, and sides of a conflict that each side names."""
+
+
+@dataclass(slots=True)
+class _Bond:
+    """Members that fall together, and whether they have."""
+
+    rule: str
+    members: Sequence[int]
+    broken: bool = False
+
 
 @dataclass(slots=True)
 class _Web:
@@ -24,7 +36,7 @@ class _Web:
     legal: list[tuple[ItemForm, ...]]
     out: dict[int, Decision]
     leaning: dict[int, list[tuple[int, int | None]]] = field(default_factory=lambda: defaultdict(list))
-    mates: dict[int, list[tuple[str, tuple[int, ...]]]] = field(default_factory=lambda: defaultdict(list))
+    mates: dict[int, list[_Bond]] = field(default_factory=lambda: defaultdict(list))
     cause: dict[int, str] = field(default_factory=dict)
 
 
@@ -88,8 +100,9 @@ def _fall(
     items = draft.items
     for rule, sets in (("group", groups), ("conflict", sides)):
         for _, members in sorted(sets.items()):
+            bond = _Bond(rule, members)
             for index in members:
-                web.mates[index].append((rule, tuple(members)))
+                web.mates[index].append(bond)
     falling: deque[tuple[int, str, str]] = deque()
     for index in related:
         for identifier in items[index].requires:
@@ -115,8 +128,10 @@ def _fall(
                     falling.append((dependent, "missing_dependency", items[index].id))
                 else:
                     _drop_form(web, falling, dependent, rank, items[index].id)
-            for rule, members in web.mates.get(index, ()):
-                falling.extend((mate, rule, items[index].id) for mate in members)
+            for bond in web.mates.get(index, ()):
+                if not bond.broken:
+                    bond.broken = True
+                    falling.extend((mate, bond.rule, items[index].id) for mate in bond.members)
         if falling:
             index, rule, cause = falling.popleft()
             if index not in web.out:
@@ -143,6 +158,8 @@ def _blockers(draft: Draft, web: _Web, sides: Mapping[str, tuple[int, ...]]) -> 
             while at is not None and at in web.cause:
                 chain.append(web.cause[at])
                 at = draft.position.get(web.cause[at])
+                if len(chain) > _LINKS and at is not None and at in web.cause and draft.is_must(at):
+                    break  # a must-have itself, whose own chain goes on
             yield Blocker("unsatisfied_dependency", draft.items[index].id, web.out[index].rule, tuple(chain))
     for name, members in sorted(sides.items()):
         governing = [
@@ -153,7 +170,7 @@ def _blockers(draft: Draft, web: _Web, sides: Mapping[str, tuple[int, ...]]) -> 
         if len(governing) > 1:
             ids = [draft.items[index].id for index in governing]
             for identifier in ids:
-                parties = (identifier, *(other for other in ids if other != identifier))
+                parties = (identifier, *[other for other in ids[:_LINKS] if other != identifier])
                 yield Blocker("unresolved_required_conflict", identifier, f"conflict:{name}", parties)
 
 
@@ -249,4 +266,5 @@ def _units(
     units: dict[int, list[int]] = defaultdict(list)
     for index in sorted(parent):
         units[root(index)].append(index)
-    return {index: tuple(unit) for unit in units.values() for index in unit}
+    whole = [tuple(unit) for unit in units.values()]
+    return {index: unit for unit in whole for index in unit}
