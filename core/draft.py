@@ -111,6 +111,11 @@ class Draft:
     order: tuple[int, ...] = ()
     rendered: Rendered | None = None
 
+    def find(self, identifier: str) -> int | None:
+        """Give the candidate of an id; None for what is absent, whether or not it was handed in."""
+        index = self.position.get(identifier)
+        return None if index in self.absent else index
+
     def is_must(self, index: int) -> bool:
         """Whether a candidate is a must-have by its own band, lifts included."""
         return self.bands[index] <= REQUIRED

@@ -106,14 +106,14 @@ def _fall(
     falling: deque[tuple[int, str, str]] = deque()
     for index in related:
         for identifier in items[index].requires:
-            target = draft.position.get(identifier)
+            target = draft.find(identifier)
             if target is None:
                 falling.append((index, "missing_dependency", identifier))
             else:
                 web.leaning[target].append((index, None))
         for form in web.legal[index]:
             for identifier in form.requires:
-                target = draft.position.get(identifier)
+                target = draft.find(identifier)
                 if target is None:
                     _drop_form(web, falling, index, form.rank, identifier)
                 else:
