@@ -33,6 +33,7 @@ CHOICES = frozenset(
         "adds_nothing",
         "no_room",
         "over_after_rendering",
+        "search_limit",
     }
 )
 """The rules by which a legal candidate may be left out; which of them holds, admission alone can say."""
@@ -233,7 +234,7 @@ def _tool(case: Case, identifier: str) -> str:
 
 
 def _in_text_order(case: Case, blocks: Sequence[Block]) -> list[str]:
-    """Group text by its place in the layout, then units by their least member, then members by place."""
+    """Group text by its section, then units by layer and place of their least member, then members alike."""
     cache = case.problem.policy.profile.layout == "cache"
     shelves: dict[tuple[int, ...], dict[tuple[str, ...], list[str]]] = {}
     for block in blocks:
@@ -241,11 +242,16 @@ def _in_text_order(case: Case, blocks: Sequence[Block]) -> list[str]:
         section = SECTIONS.index(section_of(candidate))
         # Under `cache`, what changes least comes first among everything that is not governing.
         stability = STABILITIES.index(stability_of(candidate)) if cache and section else 0
-        place = (min(section, 1), stability, section, case.facts.layer_rank.get(candidate.layer, 0))
+        place = (min(section, 1), stability, section)
         shelves.setdefault(place, {}).setdefault(case.facts.unit(block.id), []).append(block.id)
     ids = []
     for shelf in sorted(shelves):
-        units = [sorted(unit, key=lambda name: _place(case, name)) for unit in shelves[shelf].values()]
-        for unit in sorted(units, key=lambda unit: _place(case, unit[0])):
+        units = [sorted(unit, key=lambda name: _layered(case, name)) for unit in shelves[shelf].values()]
+        for unit in sorted(units, key=lambda unit: _layered(case, unit[0])):
             ids.extend(unit)
     return ids
+
+
+def _layered(case: Case, identifier: str) -> tuple[Any, ...]:
+    layer = case.facts.candidate(identifier).layer
+    return case.facts.layer_rank.get(layer, 0), *_place(case, identifier)

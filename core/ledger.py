@@ -7,7 +7,7 @@ to whoever paid, so the accounts always sum to the total.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,6 +33,17 @@ ALL_MOVES_WORK = 2_000_000
 legal together, which are then not proven to be the cheapest."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Except:
+    """What is in one collection and not in another, without copying either."""
+
+    whole: Container[int]
+    without: Container[int]
+
+    def __contains__(self, index: object) -> bool:
+        return index in self.whole and index not in self.without
+
+
 @dataclass(slots=True)
 class Ledger:
     """A bundle under construction; `move` prices a change and `apply` makes it."""
@@ -42,6 +53,7 @@ class Ledger:
     paid: dict[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
     roots: dict[int, None] = field(default_factory=dict)
+    asked: Counter[int] = field(default_factory=Counter)
     total: int = 0
     work: int = ALL_MOVES_WORK
 
@@ -55,12 +67,20 @@ class Ledger:
         for index, place in picks.items():
             ledger.place[index] = place
             ledger._pay(index, account[index], pool.cost[index][place])
+        for index in ledger.roots:
+            ledger.asked.update(ledger._asks(index, ledger.place[index]))
         return ledger
 
     def copy(self) -> Ledger:
         """Give a ledger that can change without changing this one."""
         return Ledger(
-            self.pool, dict(self.place), dict(self.paid), dict(self.held), dict(self.roots), self.total
+            self.pool,
+            dict(self.place),
+            dict(self.paid),
+            dict(self.held),
+            dict(self.roots),
+            Counter(self.asked),
+            self.total,
         )
 
     def move(self, forms: Mapping[int, int]) -> Move:
@@ -74,7 +94,7 @@ class Ledger:
             ((index, wanted),) = changed.items()
             if index not in pool.needs and (index, wanted) not in pool.form_needs:
                 return Move(pool.cost[index][wanted], changed)
-        have = place.keys() if fresh else place.keys() - changed.keys()
+        have: Container[int] = place if fresh else _Except(place, changed)
         choice = cheapest(pool, changed, have, fixed=changed, work=min(MOVE_WORK, self.work))
         self.work -= choice.work
         picks = choice.picks
@@ -82,17 +102,22 @@ class Ledger:
         if fresh:
             return Move(delta, picks)
         delta -= sum(pool.cost[index][place[index]] for index in changed if index in place)
-        gone = (
-            self._unneeded({**place, **picks}, [*self.roots, *forms])
-            if self._may_release(changed)
-            else _NOTHING
-        )
+        gone = _NOTHING
+        if self._may_release(changed):
+            gone = self._unneeded({**place, **picks}, [*self.roots, *forms])
         return Move(delta - sum(pool.cost[index][place[index]] for index in gone), picks, gone)
 
-    def _may_release(self, changed: Iterable[int]) -> bool:
+    def _may_release(self, changed: Mapping[int, int]) -> bool:
+        """Whether new forms let go of anything that no root beside them asks for."""
+        there = {index: self._asks(index, self.place[index]) for index in changed if index in self.place}
+        own = Counter(need for index, needs in there.items() if index in self.roots for need in needs)
+        kept = {need for index, wanted in changed.items() for need in self._asks(index, wanted)}
         return any(
-            index in self.place and (index, self.place[index]) in self.pool.form_needs for index in changed
+            need not in kept and self.asked[need] <= own[need] for needs in there.values() for need in needs
         )
+
+    def _asks(self, index: int, place: int) -> tuple[int, ...]:
+        return self.pool.needs.get(index, ()) + self.pool.form_needs.get((index, place), ())
 
     def _unneeded(self, place: Mapping[int, int], roots: Iterable[int]) -> frozenset[int]:
         pool = self.pool
@@ -134,6 +159,9 @@ class Ledger:
         What standing content or the task brings in is charged to its own layer, where it has one.
         """
         entered = []
+        rooted = [index for index in move.picks if index in self.roots]
+        for index in rooted:
+            self.asked.subtract(self._asks(index, self.place[index]))
         for index, wanted in move.picks.items():
             cost = self.pool.cost[index][wanted]
             payer = self._payer(index, account)
@@ -146,13 +174,18 @@ class Ledger:
         for index in sorted(move.gone):
             self._refund(index)
             del self.place[index]
-        self.roots.update(dict.fromkeys(roots))
+        rooted += (index for index in roots if index not in self.roots)
+        self.roots.update(dict.fromkeys(rooted))
+        for index in rooted:
+            self.asked.update(self._asks(index, self.place[index]))
         return sorted(entered)
 
     def remove(self, unit: Iterable[int]) -> frozenset[int]:
         """Take a unit out, with what only it needed; gives what left."""
         for index in unit:
-            self.roots.pop(index, None)
+            if index in self.roots:
+                del self.roots[index]
+                self.asked.subtract(self._asks(index, self.place[index]))
         gone = self._unneeded(self.place, list(self.roots))
         for index in gone:
             self._refund(index)

@@ -6,7 +6,7 @@ about relations is sparse.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -67,14 +67,13 @@ class Pool:
         """Give the strongest member of a candidate's unit."""
         return self.leads.get(index, index)
 
-    def close(self, roots: Iterable[int], have: Iterable[int] = ()) -> set[int]:
+    def close(self, roots: Iterable[int], have: Container[int] = ()) -> set[int]:
         """Give everything that the roots need whatever forms are chosen, without what is there already."""
-        there = set(have)
         found: set[int] = set()
         stack = list(roots)
         while stack:
             index = stack.pop()
-            if index in found or index in there:
+            if index in found or index in have:
                 continue
             found.add(index)
             stack.extend(self.mates(index))

@@ -10,8 +10,7 @@ Work is limited by a count, never by time, so that equal inputs end alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -48,10 +47,21 @@ class _Node:
     fixed: Picks
 
 
+@dataclass(frozen=True, slots=True)
+class _Either:
+    """What is in one of two collections, without uniting them."""
+
+    one: Container[int]
+    other: Container[int]
+
+    def __contains__(self, index: object) -> bool:
+        return index in self.one or index in self.other
+
+
 def cheapest(
     pool: Pool,
     roots: Iterable[int],
-    have: AbstractSet[int] = frozenset(),
+    have: Container[int] = frozenset(),
     value: Callable[[Picks], Value] | None = None,
     bound: Callable[[Picks], int | Fraction] | None = None,
     fixed: Mapping[int, int] | None = None,
@@ -110,7 +120,7 @@ def cheapest(
                 stack.append(_Node(node.taken, node.barred, {**node.fixed, undecided: place}))
         else:
             pivot = min(missing)
-            closure = pool.close([pivot], node.taken.union(have))
+            closure = pool.close([pivot], _Either(node.taken, have))
             if not closure & node.barred:
                 stack.append(_Node(node.taken | closure, node.barred, node.fixed))
             stack.append(_Node(node.taken, node.barred | {pivot}, node.fixed))
@@ -118,7 +128,7 @@ def cheapest(
     return Choice(picks_of_best, best, least, least == best[0], given_work - work)
 
 
-def _start(pool: Pool, roots: Iterable[int], have: AbstractSet[int], fixed: Picks) -> set[int]:
+def _start(pool: Pool, roots: Iterable[int], have: Container[int], fixed: Picks) -> set[int]:
     """Close the roots, with what forms need that are decided already."""
     start = pool.close(roots, have)
     decided = [need for index, place in fixed.items() for need in pool.form_needs.get((index, place), ())]
@@ -154,7 +164,7 @@ def _without_spare(pool: Pool, start: Iterable[int], picks: dict[int, int]) -> d
     )
 
 
-def _dive(pool: Pool, start: set[int], have: AbstractSet[int], fixed: Picks) -> dict[int, int]:
+def _dive(pool: Pool, start: set[int], have: Container[int], fixed: Picks) -> dict[int, int]:
     """Choose greedily, in one pass: a first answer, and the whole one where forms need nothing."""
     picks: dict[int, int] = {}
     taken = set(start)
@@ -190,7 +200,7 @@ def _tokens(pool: Pool, picks: Picks) -> Value:
     return total, total
 
 
-def _relax(pool: Pool, node: _Node, have: AbstractSet[int]) -> tuple[dict[int, int], set[int]] | None:
+def _relax(pool: Pool, node: _Node, have: Container[int]) -> tuple[dict[int, int], set[int]] | None:
     """Let each candidate take its cheapest form, undecided dependencies being free."""
     picks: dict[int, int] = {}
     missing: set[int] = set()

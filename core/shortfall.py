@@ -119,16 +119,27 @@ class Shortfall:
         """Drop facts one by one while what is left still does not fit; drop any of the rest and it fits."""
         if self._additive:
             return self._irreducible_by_arithmetic()
-        left = dict.fromkeys(self.facts)
+        left = self.facts
         before = 0
         while before != len(left):
             before = len(left)
-            for fact in list(left):
-                if self.need(other for other in left if other is not fact) > self.capacity:
-                    del left[fact]
+            left = self._pass_over(left)
             if not self.floors:
                 break
-        return list(left)
+        return left
+
+    def _pass_over(self, left: list[Demanded]) -> list[Demanded]:
+        """Drop what can go, in order, by runs that grow while they can go whole."""
+        at, run = 0, 1
+        while at < len(left):
+            rest = left[:at] + left[at + run :]
+            if self.need(rest) > self.capacity:
+                left, run = rest, 2 * run
+            elif run > 1:
+                run //= 2
+            else:
+                at += 1
+        return left
 
     def _irreducible_by_arithmetic(self) -> list[Demanded]:
         exclusive, total = self._exclusive(), self.need(self.facts)
