@@ -169,8 +169,14 @@ def _no_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(set(values)))
 
 
+def _text(value: str) -> str:
+    """Refuse lone surrogates, which pydantic lets pass in a string without further constraints."""
+    return value if value.isascii() else _json_value(value)
+
+
 Tokens = Annotated[int, BeforeValidator(_integer)]
-Name = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, AfterValidator(_text)]
+Name = Annotated[str, Field(min_length=1), AfterValidator(_text)]
 Names = Annotated[tuple[Name, ...], AfterValidator(_no_repeats)]
 Share = Annotated[Decimal, BeforeValidator(_exact_decimal), Field(ge=0, le=1)]
 JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_object)]
@@ -229,7 +235,7 @@ class Form(Model):
     """
 
     form: FormName
-    text: str | None = None
+    text: Text | None = None
     message: JsonObject | None = None
     tool: JsonObject | None = None
     tokens: Tokens | None = None
@@ -252,9 +258,9 @@ class Source(Model):
     """Where a candidate comes from. ``provenance`` names the origin that several sources may share."""
 
     id: Name
-    version: str | None = None
-    uri: str | None = None
-    provenance: str | None = None
+    version: Text | None = None
+    uri: Text | None = None
+    provenance: Text | None = None
 
 
 class Freshness(Model):
@@ -331,7 +337,7 @@ class Request(Model):
 
     id: Name
     profile: Name | None = None
-    profile_version: str | None = None
+    profile_version: Text | None = None
     route: Name | None = None
     model: Name | None = None
     tokenizer: TokenizerName | None = None

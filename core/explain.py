@@ -12,7 +12,7 @@ from typing import Any, Literal
 from loadmaster.core.accounts import STANDING, TASK, totals
 from loadmaster.core.draft import Blocker, Draft
 from loadmaster.core.failure import CODES, CompileFailure, Fact, Relaxation
-from loadmaster.core.items import BANDS, DISCRETIONARY, REQUIRED
+from loadmaster.core.items import BANDS, DISCRETIONARY, REQUIRED, Item
 from loadmaster.core.passes.feasibility import prove_feasibility
 from loadmaster.core.problem import Problem
 from loadmaster.core.remedies import remedies_for
@@ -60,7 +60,7 @@ def explain_failure(
     shortfall = Shortfall(draft) if short else None
     irreducible = shortfall.irreducible() if shortfall else []
     if code == "insufficient_budget":
-        blocking = tuple(_demand_fact(fact) for fact in irreducible)
+        blocking = tuple(_demand_fact(draft, fact) for fact in irreducible)
     else:
         blocking = tuple(
             sorted((_fact(draft, blocker) for blocker in by_code[code]), key=lambda fact: fact.id)
@@ -100,10 +100,23 @@ def _need(draft: Draft) -> tuple[int, Literal["exact", "bound", "limit"]]:
     return (ceil(musts.bound), "bound") if musts.bound > capacity else (ceil(musts.needed), "limit")
 
 
-def _demand_fact(fact: Demanded) -> Fact:
+def _demand_fact(draft: Draft, fact: Demanded) -> Fact:
     if fact.candidate is None:
         return Fact(fact.id, "floor", "floor", "orchestrator", layer=fact.layer, tokens=fact.tokens)
-    return Fact(fact.id, "requirement", "budget", "orchestrator", fact.layer, BANDS[fact.band], fact.tokens)
+    return Fact(
+        id=fact.id,
+        kind="requirement",
+        rule="budget",
+        owner="orchestrator",
+        layer=fact.layer,
+        band=BANDS[fact.band],
+        tokens=fact.tokens,
+        source_ref=_source_of(draft.items[fact.candidate]),
+    )
+
+
+def _source_of(item: Item | None) -> str | None:
+    return item.source[0] if item and item.source else None
 
 
 def _fact(draft: Draft, blocker: Blocker) -> Fact:
@@ -119,26 +132,45 @@ def _fact(draft: Draft, blocker: Blocker) -> Fact:
         layer=item.layer if item else None,
         band=None if index is None else BANDS[draft.bands[index]],
         via=blocker.chain,
+        source_ref=_source_of(item),
     )
 
 
 def _breakdown(draft: Draft) -> Iterator[dict[str, Any]]:
-    """Give what must-haves need by layer; standing content and the task have none."""
+    """Give what must-haves need by layer; standing content and the task have none.
+
+    ``band`` is the strongest in it; what must-haves hold above a cap is legal, and shown as ``excess``.
+    """
     pool, musts = draft.pool, draft.musts
     assert pool is not None and musts is not None
     charged = Counter(totals(pool, musts.picks, musts.account))
     charged[STANDING] += pool.priming
     count = Counter(musts.account[index] for index in musts.picks if index < len(draft.items))
     base = draft.problem.limits.capacity - charged[STANDING] - charged[TASK]
+    bands: dict[str, int] = {}
+    for index in musts.roots:
+        account = musts.account[index]
+        bands[account] = min(draft.bands[index], bands.get(account, DISCRETIONARY))
     for part, account in (("standing", STANDING), ("task", TASK)):
         if charged[account]:
-            yield {"layer": None, "part": part, "items": count[account], "needed": charged[account]}
+            row = {"layer": None, "part": part, "band": BANDS[bands[account]] if account in bands else None}
+            yield {**row, "items": count[account], "needed": charged[account], "cap": None, "excess": 0}
     for layer in draft.problem.policy.profiles.layers:
         rule = draft.problem.policy.profile.layers.get(layer)
         floor = ceil(min(rule.floor.of(base), Fraction(musts.wanted.get(layer, 0)))) if rule else 0
         if charged[layer] or floor:
             needed = max(charged[layer], floor)
-            yield {"layer": layer, "part": "layer", "items": count[layer], "needed": needed, "floor": floor}
+            cap = int(rule.cap.of(base)) if rule and rule.cap else None if rule else 0
+            row = {"layer": layer, "part": "layer", "band": BANDS[bands[layer]] if layer in bands else None}
+            excess = 0 if cap is None else max(0, needed - cap)
+            yield {
+                **row,
+                "items": count[layer],
+                "needed": needed,
+                "floor": floor,
+                "cap": cap,
+                "excess": excess,
+            }
 
 
 def _relaxations(

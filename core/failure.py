@@ -52,11 +52,13 @@ class Fact:
     band: str | None = None
     tokens: int | None = None
     via: tuple[str, ...] = ()
+    source_ref: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Give it as JSON data."""
         return {
             "id": self.id,
+            "item": self.id if self.kind == "requirement" else None,
             "kind": self.kind,
             "layer": self.layer,
             "band": self.band,
@@ -64,6 +66,7 @@ class Fact:
             "rule": self.rule,
             "owner": self.owner,
             "via": list(self.via),
+            "source_ref": self.source_ref,
         }
 
 
@@ -104,6 +107,7 @@ class Remedy:
             "params": dict(self.params),
             "frees": self.frees,
             "sufficient": self.sufficient,
+            "confidence": "exact" if self.sufficient or self.frees is not None else "estimate",
         }
 
 
@@ -155,7 +159,7 @@ class CompileFailure:
             "schema": 1,
             "code": self.code,
             "also": [{"code": code, "ids": list(ids)} for code, ids in self.also],
-            "pass": _PASS[self.code],
+            "primary_pass": _PASS[self.code],
             "needed_tokens": self.needed_tokens,
             "excess_tokens": self.excess_tokens,
             "smallest_window": self.smallest_window,
@@ -172,7 +176,8 @@ class CompileFailure:
             "blocking": [fact.to_dict() for fact in self.blocking],
             "relaxations": [relaxation.to_dict() for relaxation in self.relaxations],
             "remedies": [remedy.to_dict() for remedy in self.remedies],
-            "rejected": dict(self.rejected),
+            "rejected_histogram": dict(self.rejected),
+            "masked": [],
             "profile": self.profile.to_dict(),
             "request_digest": head["request"],
             "inputs_digest": head["inventory"],

@@ -49,8 +49,9 @@ def slack_reason(out: Mapping[int, Decision]) -> str:
 def _lack_of_room(layer: str, cost: int, free: Mapping[str, int], cap: Mapping[str, int]) -> tuple[str, Args]:
     if cap[layer] < cost <= free[layer]:
         return "cap", {"layer": layer, "cost": cost, "short_by": cost - max(0, cap[layer])}
-    room = min(free[layer], cap[layer])
-    return "no_room", {"layer": layer, "cost": cost, "short_by": cost - room if room > 0 else cost}
+    room = max(0, min(free[layer], cap[layer]))
+    args: dict[str, Any] = {"layer": layer, "cost": cost, "short_by": cost - room}
+    return "no_room", {**args, "capped": True} if cap[layer] < cost else args
 
 
 def _why_not(

@@ -226,10 +226,17 @@ def lint(profiles: ProfileSet) -> Iterator[Finding]:
         if window is not None:
             yield from _check_window(profiles, name, profile, window)
         for layer, rule in sorted(profile.layers.items()):
-            if rule.cap is not None and window is not None and rule.floor.of(window) > rule.cap.of(window):
+            if rule.cap is not None and _exceeds(rule.floor, rule.cap, window):
                 yield Finding(name, "error", f"layer {layer}: the floor exceeds the cap")
             if rule.ratio == 0 and profile.surplus == "ratio" and rule.floor == Amount(0):
                 yield Finding(name, "warning", f"layer {layer}: neither floor nor ratio, so it gets no grant")
+
+
+def _exceeds(floor: Amount, cap: Amount, window: int | None) -> bool:
+    """Whether a floor is above a cap; tokens and shares compare only given a window."""
+    if (floor.share is None) == (cap.share is None):
+        return floor > cap if floor.share is None else floor.share > (cap.share or 0)
+    return window is not None and floor.of(window) > cap.of(window)
 
 
 def _check_window(profiles: ProfileSet, name: str, profile: Profile, window: int) -> Iterator[Finding]:

@@ -51,7 +51,11 @@ def _budget_remedies(draft: Draft, needed: int, window: int | None, alone: bool)
     if window is not None:
         yield Remedy("runtime", "larger_window", {"window": window}, sufficient=alone)
     if limits.economic is not None and window is None:
-        yield Remedy("runtime", "raise_economic", {"economic": limits.economic + excess}, excess)
+        economic = needed + limits.headroom
+        enough = economic <= limits.window - limits.output - limits.reasoning
+        more = economic - limits.economic
+        sufficient = enough and _sure(draft, alone)
+        yield Remedy("runtime", "raise_economic", {"economic": economic}, more, sufficient)
     if not binding and 0 < excess <= limits.output:
         yield Remedy(
             "runtime",
@@ -67,9 +71,8 @@ def _budget_remedies(draft: Draft, needed: int, window: int | None, alone: bool)
     rules = draft.problem.policy.profile.layers.values()
     reserved = ceil(sum(rule.floor.of(limits.capacity) for rule in rules))  # the most that floors can take
     parts = _parts(draft)
-    if len(parts) > 1:
-        enough = alone and max(parts) + reserved <= limits.capacity
-        yield Remedy("orchestrator", "split_task", {"parts": parts}, sufficient=enough)
+    if len(parts) > 1 and max(parts) + reserved <= limits.capacity:
+        yield Remedy("orchestrator", "split_task", {"parts": parts}, sufficient=alone)
     schemas = sorted(
         ((pool.cost[index][place], draft.items[index].id) for index, place in musts.picks.items()
          if index < len(draft.items) and draft.items[index].section == "capability"),

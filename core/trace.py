@@ -69,7 +69,7 @@ class PassLine(Model):
     in_: Annotated[int, Field(alias="in")]
     out: int
     tokens: int | None = None
-    rules: dict[str, int] = {}
+    histogram: dict[str, int] = {}
 
 
 class Foot(Model):
@@ -146,7 +146,7 @@ class Trace:
             if count.tokens is not None:
                 line["tokens"] = count.tokens
             if count.step in rules:
-                line["rules"] = dict(rules[count.step])
+                line["histogram"] = dict(rules[count.step])
             yield line
 
     def lines(self) -> Iterable[bytes]:

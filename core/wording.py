@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 
 from loadmaster.core.draft import Args, Decision
 
@@ -34,11 +35,13 @@ def _scope(args: Args) -> str:
 def _net_value(args: Args) -> str:
     if args.get("worth_at"):
         return f"a cost of at most {args['worth_at']:,} tokens instead of {args['cost']:,}, or more relevance"
-    return (
-        "a relevance above zero"
-        if not args.get("worth_at") and args["value"].startswith("0.000000000")
-        else "a lower price in the profile"
-    )
+    worthless = Decimal(args["value"]) == 0
+    return "a relevance above zero" if worthless else "a lower price in the profile"
+
+
+def _no_room(args: Args) -> str:
+    capped = f", and a cap on layer {args['layer']} that lets it have them" if args.get("capped") else ""
+    return f"{args['short_by']:,} more tokens that nothing before it takes{capped}"
 
 
 def _cap(args: Args) -> str:
@@ -64,9 +67,9 @@ _WOULD: dict[str, Callable[[Args], str]] = {
     "max_age": lambda args: f"an observation no older than {args['max_age_seconds']:,} seconds",
     "stale": lambda args: "a revalidation that finds it current",
     "unknown": lambda args: "a verdict on its freshness",
-    "no_legal_form": lambda args: "a form between min_form and max_form"
-    if args["given"]
-    else "a form: it was given none",
+    "no_legal_form": lambda args: (
+        "a form between min_form and max_form" if args["given"] else "a form: it was given none"
+    ),
     "missing_dependency": lambda args: f"{args['cause']}, which it needs",
     "group": lambda args: f"{args['cause']}, which its group needs",
     "conflict": lambda args: f"{args['cause']}, the other side of its conflict",
@@ -77,7 +80,7 @@ _WOULD: dict[str, Callable[[Args], str]] = {
         f"an independent source for {_names(args['covers'])}, or a need that nothing covers yet"
     ),
     "cap": _cap,
-    "no_room": lambda args: f"{args['short_by']:,} more tokens",
+    "no_room": _no_room,
     "search_limit": lambda args: "a smaller pool: too many joint choices of forms were priced before it",
     "no_longer_needed": lambda args: "a choice that requires it",
     "over_after_rendering": lambda args: "more room: the rendered text was over budget",

@@ -10,14 +10,14 @@ from loadmaster.core.pool import Pool
 
 LAYOUTS = {"canonical": "canonical/1", "cache": "cache/1"}
 
-Place = tuple[OrderKey, str]
+Place = tuple[int, OrderKey, str]
 
 
 def lay_out(draft: Draft) -> Draft:
     """Order text blocks by section, layer and place, then the run of messages, then tools by name.
 
-    Members of a unit stay adjacent, at the place of the least of them. The layout ``cache`` puts
-    what changes least first among everything that is not governing.
+    Members of a unit in one section stay adjacent, at the place of the least of them. The layout
+    ``cache`` puts what changes least first among everything that is not governing.
     """
     pool, packed = draft.pool, draft.packed
     assert pool is not None and packed is not None
@@ -29,37 +29,25 @@ def lay_out(draft: Draft) -> Draft:
         kinds[form.kind].append(index)
         value_of[index] = form.value
     by_stability = draft.problem.policy.profile.layout == "cache"
-    least = _least_places(pool, kinds["text"])
 
-    def text_key(index: int) -> tuple[int, int, int, Place, Place]:
+    def shelf(index: int) -> tuple[bool, int, int]:
         item = pool.items[index]
-        section = SECTIONS.index(item.section)
-        stability = item.stability if by_stability and section else 0
-        layer = pool.rank_of_layer(item.layer)
-        return stability, section, layer, least[_corner(pool, index)], _place(pool, index)
+        governing = item.section == "governing"
+        stability = item.stability if by_stability and not governing else 0
+        return not governing, stability, SECTIONS.index(item.section)
 
-    kinds["text"].sort(key=text_key)
-    if by_stability:
-        kinds["text"].sort(key=lambda index: pool.items[index].section != "governing")
-    kinds["message"].sort(key=lambda index: _place(pool, index))
+    least: dict[tuple[object, int], Place] = {}
+    for index in kinds["text"]:
+        corner, place = (shelf(index), pool.unit(index)[0]), _place(pool, index)
+        least[corner] = min(place, least.get(corner, place))
+    kinds["text"].sort(
+        key=lambda index: (shelf(index), least[shelf(index), pool.unit(index)[0]], _place(pool, index))
+    )
+    kinds["message"].sort(key=lambda index: _place(pool, index)[1:])
     kinds["tool"].sort(key=lambda index: (tool_name(value_of[index] or {}), pool.items[index].id))
     return replace(draft, order=(*kinds["text"], *kinds["message"], *kinds["tool"]))
 
 
 def _place(pool: Pool, index: int) -> Place:
     item = pool.items[index]
-    return item.order, item.id
-
-
-def _corner(pool: Pool, index: int) -> tuple[int, str, str | None]:
-    item = pool.items[index]
-    return pool.unit(index)[0], item.section, item.layer
-
-
-def _least_places(pool: Pool, chosen: list[int]) -> dict[tuple[int, str, str | None], Place]:
-    """Give the place of each unit's least member in one section and layer."""
-    least: dict[tuple[int, str, str | None], Place] = {}
-    for index in chosen:
-        corner, place = _corner(pool, index), _place(pool, index)
-        least[corner] = min(place, least.get(corner, place))
-    return least
+    return pool.rank_of_layer(item.layer), item.order, item.id

@@ -67,6 +67,8 @@ class _History:
         preceded = [segment for segment in blocks if segment.reason != "no_user_before"]
         self._task = humans[-1] if humans else None
         self._last = preceded[-1] if preceded else None
+        sendable = [s for s in preceded if s.kind == "calls" and (s.reason is None or s is self._last)]
+        self._last_calls = sendable[-1] if sendable else None
 
     def candidates(self, segment: Segment) -> Iterator[Candidate]:
         """Give a segment's candidates, one for each message."""
@@ -99,7 +101,9 @@ class _History:
     def _band(self, segment: Segment) -> BandName:
         if segment.kind == "system" or segment is self._task:
             return "mandatory"
-        return "required" if segment is self._last else "discretionary"
+        if segment is self._last_calls:
+            return "required"
+        return "supported" if segment is self._last else "discretionary"
 
     def _recency(self, at: int) -> Decimal:
         """Give the relevance of a place in time: 1 for the last, falling strictly towards a half with age.

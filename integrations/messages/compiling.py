@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast, get_args
 
 from loadmaster.compiler import Compiler
-from loadmaster.core.contract import MAX_INTEGER, Budget, Request, TokenizerName
+from loadmaster.core.contract import MAX_INTEGER, Budget, Candidate, Request, TokenizerName
 from loadmaster.core.failure import CompileFailure
 from loadmaster.core.faults import Fault, InvalidInput
 from loadmaster.core.result import Bundle
@@ -16,6 +17,15 @@ from loadmaster.integrations.messages.history import Message
 
 ROUTE = "/messages"
 """The route that decides the profile where the caller names none: a history is a step of an agent."""
+
+_SENDABLE: Mapping[str, str] = {
+    "empty": "some text: providers refuse an empty message",
+    "unanswered_call": "an answer to each of its calls, directly after it",
+    "orphan_result": "the call that it answers, directly before it",
+    "no_user_before": "a user message before it: providers want one first",
+    "arguments_no_object": "arguments that are a JSON object",
+}
+"""What would let a message in that no provider takes as it is."""
 
 _TOKENIZERS = tuple(name for name in get_args(TokenizerName) if name != "declared")
 """Messages declare no tokens, so only what counts can count them."""
@@ -60,7 +70,25 @@ def compile_messages(
         budget=Budget(window=budget, output=0),
         requires=() if any(message["role"] == "user" for message in messages) else (LATEST_HUMAN,),
     )
-    return compiler.compile(request, candidates_of(messages, tools, checked=True))
+    candidates = candidates_of(messages, tools, checked=True)
+    result = compiler.compile(request, candidates)
+    return _with_reasons(result, candidates) if isinstance(result, Bundle) else result
+
+
+def _with_reasons(bundle: Bundle, candidates: Sequence[Candidate]) -> Bundle:
+    """Say what would let in each message that no provider takes; the compiler saw only a lack of forms."""
+    reasons = {
+        candidate.id: _SENDABLE[candidate.metadata["unsendable"]]
+        for candidate in candidates
+        if "unsendable" in candidate.metadata
+    }
+    omitted = tuple(
+        replace(omission, would=reasons[omission.id])
+        if omission.rule == "no_legal_form" and omission.id in reasons
+        else omission
+        for omission in bundle.omitted
+    )
+    return replace(bundle, omitted=omitted)
 
 
 def _option_faults(budget: Any, tokenizer: Any, profile: Any) -> Iterator[Fault]:

@@ -109,8 +109,9 @@ def what_came_of(result: Bundle | CompileFailure) -> dict[str, Json]:
     else:
         view["code"] = data["code"]
         view["also"] = {entry["code"]: entry["ids"] for entry in data["also"]}
-        for key in ("needed_tokens", "excess_tokens", "smallest_window", "proof", "rejected"):
+        for key in ("needed_tokens", "excess_tokens", "smallest_window", "proof"):
             view[key] = data[key]
+        view["rejected"] = data["rejected_histogram"]
         view["blocking"] = {fact["id"]: fact["rule"] for fact in data["blocking"]}
         view["via"] = {fact["id"]: fact["via"] for fact in data["blocking"]}
         view["breakdown"] = {row["layer"] or row["part"]: row["needed"] for row in data["breakdown"]}

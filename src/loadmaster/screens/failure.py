@@ -173,7 +173,7 @@ def _blocking(page: Page, result: FailureView, name: str) -> None:
     page.gap()
     if result.excess_tokens is not None and result.code == "insufficient_budget":
         which = "any one of them" if len(facts) > 1 else "it"
-        note = f", {count(len(facts), 'fact')}: without {which} the rest fits"
+        note = f", {count(len(facts), 'fact')} that do not fit by themselves, but would without {which}"
         page.add(Cell("Why", HEAD), Cell(note, DIM))
     else:
         page.add(Cell("Why", HEAD), Cell(f", {count(len(facts), 'must-have')} cannot be had", DIM))

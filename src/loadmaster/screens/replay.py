@@ -188,7 +188,7 @@ def _line(line: Line | None, other: Line | None) -> str:
                 f", with {args}" if args else ""
             )
         case "pass":
-            rules = sentence(f"{times} {rule}" for rule, times in line.get("rules", {}).items())
+            rules = sentence(f"{times} {rule}" for rule, times in line.get("histogram", {}).items())
             settled = f", {number(line['tokens'])} tokens" if "tokens" in line else ""
             return f"pass {line['pass']}: {number(line['in'])} in, {number(line['out'])} left{settled}" + (
                 f"; {rules}" if rules else ""

@@ -170,7 +170,7 @@ class FailureView(View):
     status: Literal["failure"]
     code: str
     also: tuple[AlsoView, ...] = ()
-    step: Annotated[str, Field(alias="pass")] = ""
+    step: Annotated[str, Field(alias="primary_pass")] = ""
     needed_tokens: int
     excess_tokens: int | None = None
     smallest_window: int | None = None
@@ -181,7 +181,7 @@ class FailureView(View):
     blocking: tuple[FactView, ...] = ()
     relaxations: tuple[RelaxationView, ...] = ()
     remedies: tuple[RemedyView, ...] = ()
-    rejected: dict[str, int] = {}
+    rejected: Annotated[dict[str, int], Field(alias="rejected_histogram")] = {}
     profile: ProfileView
     trace_digest: str = ""
 
