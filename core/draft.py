@@ -8,11 +8,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from loadmaster.core.accounts import Floors
 from loadmaster.core.items import REQUIRED, Item
-from loadmaster.core.ledger import Ledger
 from loadmaster.core.pool import Pool
 from loadmaster.core.problem import Problem
+from loadmaster.core.selection.accounts import Floors
+from loadmaster.core.selection.ledger import Ledger
 
 Args = Mapping[str, Any]
 NO_ARGS: Args = {}

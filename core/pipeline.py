@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import ceil
 
-from loadmaster.core.accounts import STANDING, TASK, totals
 from loadmaster.core.canonical import digest_of_sequence
 from loadmaster.core.draft import Draft
-from loadmaster.core.explain import explain_failure
-from loadmaster.core.failure import CompileFailure
+from loadmaster.core.failures.explain import explain_failure
+from loadmaster.core.failures.failure import CompileFailure
 from loadmaster.core.items import BANDS, STABILITIES
 from loadmaster.core.passes.admission import admit
 from loadmaster.core.passes.alternatives import choose_alternatives
@@ -32,6 +31,7 @@ from loadmaster.core.result import (
     block_bytes,
     row_to_dict,
 )
+from loadmaster.core.selection.accounts import STANDING, TASK, totals
 from loadmaster.core.trace import PassCount, Trace
 from loadmaster.core.wording import cause_of, would
 

@@ -254,7 +254,7 @@ def fractional_bound(wares: Sequence[tuple[float, float, int]], room: int) -> fl
 
 def _checker() -> Callable[..., Any] | None:
     try:
-        check: Callable[..., Any] = importlib.import_module("loadmaster.core.checker").check
+        check: Callable[..., Any] = importlib.import_module("loadmaster.core.checker.check").check
     except (ImportError, AttributeError):
         return None
     return check

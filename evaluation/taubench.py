@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loadmaster.compiler import Compiler
-from loadmaster.core.failure import CompileFailure
+from loadmaster.core.failures.failure import CompileFailure
 from loadmaster.defaults import find_encoding
 from loadmaster.evaluation.histories import SYSTEM, Message, Point, Ruler, points_of, tail, values_kept
 from loadmaster.evaluation.legality import PROVIDERS, violations

@@ -10,17 +10,17 @@ import heapq
 from collections.abc import Mapping
 from dataclasses import replace
 
-from loadmaster.core.accounts import STANDING, TASK, eligible_units, wants
-from loadmaster.core.coverage import Coverage
 from loadmaster.core.draft import Args, Decision, Draft, MustHaves, Packed, Row
 from loadmaster.core.items import BANDS, DISCRETIONARY, REQUIRED, SUPPORTED
-from loadmaster.core.ledger import Ledger
-from loadmaster.core.offers import Key, Market, Offer
-from loadmaster.core.omissions import left_out, slack_reason
 from loadmaster.core.pool import Pool
 from loadmaster.core.problem import Problem
-from loadmaster.core.room import Room
-from loadmaster.core.worth import Worth
+from loadmaster.core.selection.accounts import STANDING, TASK, eligible_units, wants
+from loadmaster.core.selection.coverage import Coverage
+from loadmaster.core.selection.ledger import Ledger
+from loadmaster.core.selection.offers import Key, Market, Offer
+from loadmaster.core.selection.omissions import left_out, slack_reason
+from loadmaster.core.selection.room import Room
+from loadmaster.core.selection.worth import Worth
 
 
 def admit(draft: Draft) -> Draft:

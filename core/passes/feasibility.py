@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from loadmaster.core.accounts import (
+from loadmaster.core.draft import Draft, MustHaves
+from loadmaster.core.items import REQUIRED
+from loadmaster.core.pool import Pool
+from loadmaster.core.profiles import Profile
+from loadmaster.core.selection.accounts import (
     STANDING,
     UNDECIDED,
     Floors,
@@ -17,11 +21,7 @@ from loadmaster.core.accounts import (
     totals,
     wants,
 )
-from loadmaster.core.draft import Draft, MustHaves
-from loadmaster.core.items import REQUIRED
-from loadmaster.core.pool import Pool
-from loadmaster.core.profiles import Profile
-from loadmaster.core.search import Picks, Value, cheapest
+from loadmaster.core.selection.search import Picks, Value, cheapest
 
 NOTHING: Mapping[str, int] = {}
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from loadmaster.core.checker import check
-from loadmaster.core.checker_case import Violation
+from loadmaster.core.checker.case import Violation
+from loadmaster.core.checker.check import check
 from loadmaster.core.problem import Problem
 from loadmaster.core.result import Bundle
 

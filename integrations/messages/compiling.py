@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 
 from loadmaster.compiler import Compiler
 from loadmaster.core.contract import MAX_INTEGER, Budget, Candidate, Request, TokenizerName
-from loadmaster.core.failure import CompileFailure
+from loadmaster.core.failures.failure import CompileFailure
 from loadmaster.core.faults import Fault, InvalidInput
 from loadmaster.core.result import Bundle
 from loadmaster.integrations.messages.candidates import LATEST_HUMAN, candidates_of

@@ -17,7 +17,7 @@ from loadmaster.core.contract import (
     Request,
     Source,
 )
-from loadmaster.core.failure import CompileError, CompileFailure, Fact, Relaxation, Remedy
+from loadmaster.core.failures.failure import CompileError, CompileFailure, Fact, Relaxation, Remedy
 from loadmaster.core.faults import Fault, InvalidInput
 from loadmaster.core.profiles import LayerRule, Profile, ProfileSet
 from loadmaster.core.result import Block, Bundle, Omission

@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 
 from loadmaster.compiler import VERSION, Compiler
 from loadmaster.core.canonical import canonical_json
-from loadmaster.core.failure import CompileFailure
+from loadmaster.core.failures.failure import CompileFailure
 from loadmaster.core.faults import Fault, InvalidInput, from_pydantic, json_path
 from loadmaster.core.profiles import ProfileSet, lint
 from loadmaster.core.reading import parse_json

@@ -10,7 +10,7 @@ from loadmaster import defaults
 from loadmaster.core.blocks import TAGGED, Renderer
 from loadmaster.core.capabilities import ModelRow, ModelTable
 from loadmaster.core.contract import Candidate, Observation, Request
-from loadmaster.core.failure import CompileFailure
+from loadmaster.core.failures.failure import CompileFailure
 from loadmaster.core.faults import Fault, InvalidInput
 from loadmaster.core.pipeline import compile_problem
 from loadmaster.core.problem import Policy, Problem, limits_of

@@ -10,7 +10,7 @@ import pytest
 
 from loadmaster.compiler import Compiler
 from loadmaster.core.blocks import PLAIN, TAGGED
-from loadmaster.core.checker import check
+from loadmaster.core.checker.check import check
 from loadmaster.core.pipeline import compile_problem
 from loadmaster.core.problem import Problem
 from loadmaster.core.result import Bundle

@@ -8,7 +8,7 @@ import pytest
 
 from loadmaster import InvalidInput, compile_document
 
-PLACES = {
+PLACES: dict[str, dict[str, Any]] = {
     "candidates[0].forms[0].text": {"forms": [{"form": "full", "text": "\ud800", "tokens": 1}]},
     "candidates[0].source.version": {"source": {"id": "s", "version": "\ud800"}},
     "candidates[0].source.uri": {"source": {"id": "s", "uri": "\ud800"}},

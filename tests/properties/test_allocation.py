@@ -10,7 +10,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from tests.properties.laws import law
 
-from loadmaster.core.allocation import Demand, FloorBreach, Surplus, allocate
+from loadmaster.core.selection.allocation import Demand, FloorBreach, Surplus, allocate
 
 RATIOS = st.sampled_from([Fraction(0), Fraction(1), Fraction(1), Fraction(2), Fraction(1, 3), Fraction(40)])
 AMOUNTS = st.one_of(st.integers(0, 12).map(Fraction), st.fractions(0, 12, max_denominator=7))

@@ -17,12 +17,12 @@ from itertools import combinations
 from math import ceil
 from typing import NamedTuple
 
-from loadmaster.core.accounts import STANDING, TASK, Floors, certain
 from loadmaster.core.draft import Draft
-from loadmaster.core.exclusive import Exclusive
 from loadmaster.core.items import DISCRETIONARY, MANDATORY, REQUIRED
 from loadmaster.core.passes.feasibility import least_need, wants_with
 from loadmaster.core.pool import Pool, leads_of
+from loadmaster.core.selection.accounts import STANDING, TASK, Floors, certain
+from loadmaster.core.selection.exclusive import Exclusive
 
 _PAIRS_UP_TO = 40
 

@@ -9,15 +9,15 @@ from fractions import Fraction
 from math import ceil
 from typing import Any, Literal
 
-from loadmaster.core.accounts import STANDING, TASK, totals
 from loadmaster.core.draft import Blocker, Draft
-from loadmaster.core.failure import CODES, CompileFailure, Fact, Relaxation
+from loadmaster.core.failures.failure import CODES, CompileFailure, Fact, Relaxation
+from loadmaster.core.failures.remedies import remedies_for
+from loadmaster.core.failures.shortfall import Demanded, Shortfall
 from loadmaster.core.items import BANDS, DISCRETIONARY, REQUIRED, Item
 from loadmaster.core.passes.feasibility import prove_feasibility
 from loadmaster.core.problem import Problem
-from loadmaster.core.remedies import remedies_for
 from loadmaster.core.result import ProfileUsed, Tokens
-from loadmaster.core.shortfall import Demanded, Shortfall
+from loadmaster.core.selection.accounts import STANDING, TASK, totals
 from loadmaster.core.trace import Trace
 
 MOST_RELAXATIONS = 3

@@ -15,7 +15,7 @@ from fractions import Fraction
 from loadmaster.core.items import REQUIRED
 from loadmaster.core.pool import Pool
 from loadmaster.core.profiles import Profile
-from loadmaster.core.search import Picks, cheapest
+from loadmaster.core.selection.search import Picks, cheapest
 
 STANDING, TASK = "", " task"
 """Accounts that are no layer; a layer's name is never empty and these are never shown."""

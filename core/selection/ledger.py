@@ -11,9 +11,9 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from loadmaster.core.accounts import STANDING, TASK
 from loadmaster.core.pool import Pool
-from loadmaster.core.search import cheapest
+from loadmaster.core.selection.accounts import STANDING, TASK
+from loadmaster.core.selection.search import cheapest
 
 
 class Move(NamedTuple):

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from loadmaster.core.canonical import canonical_json
-from loadmaster.core.checker_case import Case, Violation
-from loadmaster.core.checker_gates import data_of, section_of, stability_of
+from loadmaster.core.checker.case import Case, Violation
+from loadmaster.core.checker.gates import data_of, section_of, stability_of
 from loadmaster.core.items import (
     BANDS,
     FORMS,

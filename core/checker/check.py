@@ -9,31 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from loadmaster.core import checker_figures, checker_rules
-from loadmaster.core.checker_case import Case, Violation
-from loadmaster.core.checker_facts import derive_facts
+from loadmaster.core.checker import figures, rules
+from loadmaster.core.checker.case import Case, Violation
+from loadmaster.core.checker.facts import derive_facts
 from loadmaster.core.problem import Problem
 from loadmaster.core.result import Bundle
 
 Rule = Callable[[Case], Iterator[Violation]]
 
 RULES: tuple[Rule, ...] = (
-    checker_rules.check_identity,
-    checker_rules.check_must_haves,
-    checker_rules.check_gates,
-    checker_rules.check_forms,
-    checker_rules.check_governance,
-    checker_rules.check_closure,
-    checker_rules.check_bonds,
-    checker_rules.check_reasons,
-    checker_rules.check_omissions,
-    checker_rules.check_order,
-    checker_figures.check_policy,
-    checker_figures.check_digests,
-    checker_figures.check_budget,
-    checker_figures.check_size,
-    checker_figures.check_accounts,
-    checker_figures.check_layers,
+    rules.check_identity,
+    rules.check_must_haves,
+    rules.check_gates,
+    rules.check_forms,
+    rules.check_governance,
+    rules.check_closure,
+    rules.check_bonds,
+    rules.check_reasons,
+    rules.check_omissions,
+    rules.check_order,
+    figures.check_policy,
+    figures.check_digests,
+    figures.check_budget,
+    figures.check_size,
+    figures.check_accounts,
+    figures.check_layers,
 )
 
 

@@ -14,7 +14,7 @@ from hashlib import sha256
 from math import ceil, floor
 
 from loadmaster.core.canonical import canonical_json, digest_of_sequence
-from loadmaster.core.checker_case import STANDING, TASK, Account, Case, Violation
+from loadmaster.core.checker.case import STANDING, TASK, Account, Case, Violation
 from loadmaster.core.items import STABILITIES
 from loadmaster.core.profiles import Amount, LayerRule
 from loadmaster.core.result import Block

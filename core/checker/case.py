@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from loadmaster.core.checker_facts import Facts
-from loadmaster.core.checker_gates import data_of, section_of
+from loadmaster.core.checker.facts import Facts
+from loadmaster.core.checker.gates import data_of, section_of
 from loadmaster.core.contract import Candidate, Form
 from loadmaster.core.problem import Problem
 from loadmaster.core.result import Block, Bundle

@@ -8,11 +8,11 @@ from decimal import Decimal
 from fractions import Fraction
 from math import floor
 
-from loadmaster.core.accounts import STANDING, TASK
-from loadmaster.core.allocation import Demand, FloorBreach, allocate
 from loadmaster.core.draft import Row
-from loadmaster.core.ledger import Ledger
 from loadmaster.core.profiles import Profile
+from loadmaster.core.selection.accounts import STANDING, TASK
+from loadmaster.core.selection.allocation import Demand, FloorBreach, allocate
+from loadmaster.core.selection.ledger import Ledger
 
 
 @dataclass(slots=True)

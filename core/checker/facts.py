@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loadmaster.core.checker_gates import Verdicts, judge
+from loadmaster.core.checker.gates import Verdicts, judge
 from loadmaster.core.contract import Candidate
 from loadmaster.core.items import REQUIRED, order_key
 from loadmaster.core.problem import Problem

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loadmaster.core.items import OrderKey
-from loadmaster.core.ledger import Ledger
 from loadmaster.core.pool import Pool
-from loadmaster.core.reach import Reach
-from loadmaster.core.worth import Worth
+from loadmaster.core.selection.ledger import Ledger
+from loadmaster.core.selection.reach import Reach
+from loadmaster.core.selection.worth import Worth
 
 PATIENCE = 1_000_000
 """Comparisons spent on finding whose price changed, before the queue is made anew once a round instead."""

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import ceil
 
-from loadmaster.core.accounts import STANDING
 from loadmaster.core.draft import Blocker, Draft
-from loadmaster.core.failure import Remedy
+from loadmaster.core.failures.failure import Remedy
 from loadmaster.core.pricing import price_form
+from loadmaster.core.selection.accounts import STANDING
 
 
 def remedies_for(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from loadmaster.core.coverage import Coverage
 from loadmaster.core.draft import Args, Decision
-from loadmaster.core.offers import Market
 from loadmaster.core.profiles import Profile
-from loadmaster.core.room import Room
+from loadmaster.core.selection.coverage import Coverage
+from loadmaster.core.selection.offers import Market
+from loadmaster.core.selection.room import Room
 
 
 def left_out(market: Market, coverage: Coverage, room: Room, queued: Collection[int]) -> dict[int, Decision]:

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from loadmaster.core.pool import Pool
-from loadmaster.core.reach import knots
-from loadmaster.core.search import Picks
+from loadmaster.core.selection.reach import knots
+from loadmaster.core.selection.search import Picks
 
 
 class Exclusive:

@@ -1,0 +1,1 @@
+"""The compile failure: its data, its proof, its cures and who can bring them about."""
