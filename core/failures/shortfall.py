@@ -23,6 +23,7 @@ from loadmaster.core.passes.feasibility import least_need, wants_with
 from loadmaster.core.pool import Pool, leads_of
 from loadmaster.core.selection.accounts import STANDING, TASK, Floors, certain
 from loadmaster.core.selection.exclusive import Exclusive
+from loadmaster.core.selection.search import cheapest
 
 _PAIRS_UP_TO = 40
 
@@ -49,6 +50,7 @@ class Shortfall:
         self.facts = self._facts(draft)
         self.floors = any(fact.candidate is None for fact in self.facts)
         self._wants: dict[object, dict[str, int]] = {}
+        self._leaned_on = frozenset().union(*self.pool.needs.values(), *self.pool.form_needs.values())
         self._additive = not self.floors and not any(
             entry in self.pool.form_needs for entry in self.picks.items()
         )
@@ -130,16 +132,27 @@ class Shortfall:
 
     def _pass_over(self, left: list[Demanded]) -> list[Demanded]:
         """Drop what can go, in order, by runs that grow while they can go whole."""
-        at, run = 0, 1
+        at, run, total = 0, 1, self.need(left)
         while at < len(left):
+            if run == 1 and total - self._frees_at_least(left[at]) <= self.capacity:
+                at += 1
+                continue
             rest = left[:at] + left[at + run :]
-            if self.need(rest) > self.capacity:
-                left, run = rest, 2 * run
+            needed = self.need(rest)
+            if needed > self.capacity:
+                left, run, total = rest, 2 * run, needed
             elif run > 1:
                 run //= 2
             else:
                 at += 1
         return left
+
+    def _frees_at_least(self, fact: Demanded) -> int:
+        """Give what is free without a fact at least: its cheapest form, where nothing else can ask for it."""
+        index = fact.candidate
+        if self.floors or index is None or index in self._leaned_on or index in self.pool.members:
+            return 0
+        return min(self.pool.cost[index])
 
     def _irreducible_by_arithmetic(self) -> list[Demanded]:
         exclusive, total = self._exclusive(), self.need(self.facts)
@@ -187,6 +200,10 @@ class Shortfall:
     def _frees(self, fact: Demanded, total: int, exclusive: Exclusive | None) -> int:
         if exclusive is not None and fact.candidate is not None:
             return exclusive.brought_by(fact.candidate)
+        if not self.floors and fact.candidate is not None:
+            most = cheapest(self.pool, self.pool.unit(fact.candidate)).value[0]
+            if total - most > self.capacity:
+                return ceil(most)  # what it costs beside nothing is already too little
         return total - self._after([fact])
 
     def _greedy(self, total: int) -> list[tuple[tuple[Demanded, ...], int]]:
