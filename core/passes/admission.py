@@ -265,7 +265,8 @@ class _Hold:
         self._note_entry(lead, offer, rule, free, entered, gone)
         if lead not in self.pool.tied:
             return []
-        waiting = [other for other in self.queued if other not in self.ledger.roots]
+        behind = self.market.behind  # then nobody is named any more
+        waiting = [] if behind else [other for other in self.queued if other not in self.ledger.roots]
         touched = self.market.note(entered, gone, waiting)
         self.touched.update(touched)
         return touched

@@ -108,12 +108,15 @@ class Ledger:
         return Move(delta - sum(pool.cost[index][place[index]] for index in gone), picks, gone)
 
     def _may_release(self, changed: Mapping[int, int]) -> bool:
-        """Whether new forms let go of anything that no root beside them asks for."""
+        """Whether new forms let go of anything that is no root and that no root beside them asks for."""
         there = {index: self._asks(index, self.place[index]) for index in changed if index in self.place}
         own = Counter(need for index, needs in there.items() if index in self.roots for need in needs)
         kept = {need for index, wanted in changed.items() for need in self._asks(index, wanted)}
+        kept.update(changed)
         return any(
-            need not in kept and self.asked[need] <= own[need] for needs in there.values() for need in needs
+            need not in kept and need not in self.roots and self.asked[need] <= own[need]
+            for needs in there.values()
+            for need in needs
         )
 
     def _asks(self, index: int, place: int) -> tuple[int, ...]:
