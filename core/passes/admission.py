@@ -67,7 +67,7 @@ class _Hold:
                 self.leads[band].append(lead)
         self.waiting = dict(self.leads)
         self.waited: set[int] = set()
-        self.queued: list[int] = []
+        self.queued: frozenset[int] = frozenset()
         self.touched: set[int] = set()
         self.released = False
         self.entered: list[int] = []
@@ -140,7 +140,7 @@ class _Hold:
         """Admit one band to exhaustion: rounds of allocation, then enrichment, again if that made room."""
         leads = [lead for lead in self.leads[band] if lead not in self.ledger.roots]
         self.released = False
-        self.queued = [lead for lead in leads if lead in self.pool.tied]
+        self.queued = frozenset(lead for lead in leads if lead in self.pool.tied)
         everything = self._wants(DISCRETIONARY)
         of_band = everything if band == DISCRETIONARY else self._wants(band)
         grants, rows = self.room.grant(everything, of_band, exact=not self.entered)
@@ -265,9 +265,8 @@ class _Hold:
         self._note_entry(lead, offer, rule, free, entered, gone)
         if lead not in self.pool.tied:
             return []
-        behind = self.market.behind  # then nobody is named any more
-        waiting = [] if behind else [other for other in self.queued if other not in self.ledger.roots]
-        touched = self.market.note(entered, gone, waiting)
+        named = self.market.note(entered, gone)
+        touched = sorted(other for other in named if other in self.queued and other not in self.ledger.roots)
         self.touched.update(touched)
         return touched
 

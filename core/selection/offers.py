@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,11 +13,11 @@ from loadmaster.core.selection.reach import Reach
 from loadmaster.core.selection.worth import Worth
 
 PATIENCE = 1_000_000
-"""Comparisons spent on finding whose price changed, before the queue is made anew once a round instead."""
+"""Units named because something that they may need entered or left; beyond it, a round hears all anew."""
 
-
-SEARCHES = 100_000
-"""Prices that may take a search; beyond them a unit whose forms have a say in what it needs has no offer."""
+EFFORT, EFFORT_A_MOVE = 10_000_000, 20
+"""What prices may take whose needs depend on forms, in forms placed, and what each takes beside them.
+Beyond it a unit of that kind has no offer; far beyond what any pool but a hostile one takes."""
 
 
 class Option(NamedTuple):
@@ -52,8 +53,9 @@ class Market:
         self._options: dict[int, list[Option]] = {}
         self._searched: dict[int, list[Offer]] = {}
         self.behind = False
+        self._users = _users(pool)
         self._patience = PATIENCE
-        self._searches = SEARCHES
+        self._effort = EFFORT
 
     def options(self, lead: int) -> list[Option]:
         """Give a unit's options, richest first: at each level, each member no richer, else its poorest."""
@@ -94,10 +96,11 @@ class Market:
         needed = self._needs(lead)
         costs = [self._own_cost(option) for option in self.options(lead)]
         if needed is None:
-            self._searches -= len(costs)
-            if self._searches < 0:
+            if self._effort < 0:
                 return []
-            costs = [self.ledger.move(option.forms).delta for option in self.options(lead)]
+            moves = [self.ledger.move(option.forms) for option in self.options(lead)]
+            costs = [move.delta for move in moves]
+            self._effort -= sum(EFFORT_A_MOVE + len(move.picks) for move in moves)
         elif needed:
             missing = self.reach.cost(needed & ~self.reach.inside)
             costs = [cost + missing for cost in costs]
@@ -127,32 +130,29 @@ class Market:
             self._needed[lead] = self.reach.needed_by(self.pool.unit(lead))
         return self._needed[lead]
 
-    def note(self, entered: Sequence[int], gone: Sequence[int], waiting: Sequence[int]) -> list[int]:
-        """Take note of what entered and left; gives the waiting units whose price that changes.
+    def note(self, entered: Sequence[int], gone: Sequence[int]) -> set[int]:
+        """Take note of what entered and left; gives the units whose price that may change.
 
-        Above a fixed number of comparisons nobody is named any more, and `behind` asks for the
-        whole queue to be made anew in the next round: prices stay exact, their order lags a round.
+        Above a fixed number of units nobody is named any more, and `behind` asks for the whole
+        queue to be made anew in the next round: prices stay exact, their order lags a round.
         """
-        came, left = self.reach.bits(entered), self.reach.bits(gone)
-        self.reach.inside = (self.reach.inside | came) & ~left
-        changed = came | left
-        if not entered and not gone:
-            return []
-        self._searched.clear()
-        self._patience -= len(waiting)
-        if self._patience < 0:
-            self.behind = True
+        self.reach.inside = (self.reach.inside | self.reach.bits(entered)) & ~self.reach.bits(gone)
+        touched: set[int] = set()
+        stack = [*entered, *gone]
+        while stack and not self.behind:
+            index = stack.pop()
+            if index not in touched:
+                touched.add(index)
+                stack.extend(self._users.get(index, ()))
+                self.behind = len(touched) > self._patience
         if self.behind:
-            return []
-        own = {self.pool.lead(index) for index in (*entered, *gone)}
-        named = [lead for lead in waiting if lead in own or self._may_lean(lead, changed)]
-        self._patience -= 20 * len(named)
+            self._searched.clear()
+            return set()
+        self._patience -= len(touched)
+        named = {self.pool.lead(index) for index in touched}
+        for lead in named:
+            self._searched.pop(lead, None)
         return named
-
-    def _may_lean(self, lead: int, changed: int) -> bool:
-        """Whether a unit's price rests on what changed; where forms have a say, it may."""
-        needed = self._needs(lead)
-        return needed is None or needed & changed != 0
 
     def key(self, lead: int) -> Key | None:
         """Give a unit's place in the queue by its best offer; None if it earns nothing."""
@@ -187,3 +187,18 @@ class Market:
                 keys.append((urgency, cost[0], rank[item.layer or ""], item.order, lead))
         keys.sort()
         return keys
+
+
+def _users(pool: Pool) -> dict[int, list[int]]:
+    """Give, for each candidate, those that need it, or may need it for the sake of a form."""
+    users: dict[int, list[int]] = defaultdict(list)
+    for index, needs in pool.needs.items():
+        for need in needs:
+            users[need].append(index)
+    for (index, _), needs in pool.form_needs.items():
+        for need in needs:
+            users[need].append(index)
+    for index in pool.members:
+        for mate in pool.mates(index):
+            users[mate].append(index)
+    return users

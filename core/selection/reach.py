@@ -10,15 +10,14 @@ from collections.abc import Iterable, Sequence
 
 from loadmaster.core.pool import Pool
 
-MOST_NODES = 30_000
-"""Related candidates up to which bit sets are kept: a chain of n takes n * n / 16 bytes."""
+MOST_BYTES = 100_000_000
+"""Memory for the bit sets: enough for a chain of 40,000, since a chain of n takes n * n / 16 bytes."""
 
 
 class Reach:
     """The needs of a pool's related candidates, and which of them are in the bundle."""
 
     def __init__(self, pool: Pool) -> None:
-        self._pool = pool
         self._bit: dict[int, int] = {}
         self._knot: dict[int, int] = {}
         self._below: list[int] = []
@@ -26,34 +25,47 @@ class Reach:
         self._planes: list[int] = []
         self._choices = 0
         self.inside = 0
-        if len(pool.tied) <= MOST_NODES:
-            self._tie()
+        if not self._tie(pool):
+            self._bit, self._knot = {}, {}
 
-    def _tie(self) -> None:
-        """Number candidates so that what is needed comes first, and unite what needs one another."""
-        pool = self._pool
+    def _tie(self, pool: Pool) -> bool:
+        """Number candidates so that what is needed comes first; tells whether the sets fit the memory."""
+        choosing = {index for index, _ in pool.form_needs}
+        left = MOST_BYTES
         for knot in knots(pool):
-            own = below = 0
+            below = within = 0
             for index in knot:
-                self._bit[index] = len(self._bit)
+                self._bit[index] = bit = len(self._bit)
                 self._knot[index] = len(self._below)
-                own |= 1 << self._bit[index]
+                if len(knot) > 1:
+                    within |= 1 << bit
+                if index in choosing:
+                    self._choices |= 1 << bit
             for index in knot:
                 for need in _leans_on(pool, index):
-                    at = self._knot[need]
-                    if at < len(self._below):
-                        below |= self._below[at] | self._within[at]
+                    if self._knot[need] < len(self._below):
+                        below |= self._reach_of(need)
             self._below.append(below)
-            self._within.append(own)
+            self._within.append(within)
+            left -= (below.bit_length() + within.bit_length()) // 8
+            if left < 0:
+                return False
+        planes: dict[int, bytearray] = {}
         for index, bit in self._bit.items():
             cost = min(pool.cost[index], default=0)
-            while cost >> len(self._planes):
-                self._planes.append(0)
             for power in range(cost.bit_length()):
                 if cost >> power & 1:
-                    self._planes[power] |= 1 << bit
-        for index, _ in pool.form_needs:
-            self._choices |= 1 << self._bit[index]
+                    plane = planes.setdefault(power, bytearray(len(self._bit) // 8 + 1))
+                    plane[bit >> 3] |= 1 << (bit & 7)
+        self._planes = [
+            int.from_bytes(planes.get(power, b""), "little") for power in range(max(planes, default=-1) + 1)
+        ]
+        return True
+
+    def _reach_of(self, index: int) -> int:
+        """Give the set of a candidate with everything that it needs."""
+        at = self._knot[index]
+        return self._below[at] | (self._within[at] or 1 << self._bit[index])
 
     def bits(self, indices: Iterable[int]) -> int:
         """Give the set of some candidates; those without relations are in no set."""
@@ -65,11 +77,13 @@ class Reach:
 
     def needed_by(self, unit: Sequence[int]) -> int | None:
         """Give the set of what a unit needs beside itself; None if forms have a say in it."""
-        at = self._knot.get(unit[0])
-        if at is None:
+        if unit[0] not in self._knot:
             return None
+        at = self._knot[unit[0]]
         reach = self._below[at] | self._within[at]
-        return None if reach & self._choices else reach & ~self.bits(unit)
+        if (reach | 1 << self._bit[unit[0]]) & self._choices:
+            return None
+        return reach & ~self.bits(unit) if self._within[at] else reach
 
     def cost(self, members: int) -> int:
         """Give what a set costs at its cheapest forms."""
