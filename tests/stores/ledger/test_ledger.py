@@ -269,7 +269,8 @@ def test_garbage_is_not_a_ledger(tmp_path: Path) -> None:
     file.write_bytes(b"not a database at all " * 100)
     with pytest.raises(LedgerUnavailable, match="restore the ledger file from a backup") as raised:
         Ledger(file)
-    assert isinstance(raised.value, SourceUnavailable) and raised.value.source == "ledger"
+    failure: SourceUnavailable = raised.value
+    assert failure.source == "ledger"
     assert file.read_bytes().startswith(b"not a database")
 
 
