@@ -37,11 +37,13 @@ class Erased:
 
 
 def erase_scopes(connection: Connection, keys: Sequence[str]) -> Erased:
-    """Erase all that these scopes hold; the emptied scopes stay, so that indexes can follow."""
+    """Erase all that these scopes hold, and whose they were; bare keys stay, so that indexes can follow."""
     _raise_epochs(connection, keys)
     ids: list[str] = []
     for some in chunks(keys):
         ids += connection.scalars(select(records.c.id).where(records.c.scope_key.in_(some)))
+    for some in chunks(keys):
+        connection.execute(scopes.update().where(scopes.c.key.in_(some)).values(scope="{}"))
     return _erase(connection, keys, sorted(ids), body_keys=keys)
 
 

@@ -22,6 +22,7 @@ from loadmaster.stores.ledger.rows import chunks, records_by_id, records_in
 from loadmaster.stores.ledger.schema import (
     SCHEMA_VERSION,
     bodies,
+    found_version,
     marks,
     meta,
     prepare,
@@ -33,6 +34,8 @@ from loadmaster.stores.ledger.schema import (
     vectors,
 )
 from loadmaster.stores.ledger.writing import Write, put_vectors
+
+_PREPARING = int.from_bytes(b"ldgr", "big")  # names PostgreSQL's lock for creating and upgrading tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +88,13 @@ class Ledger:
         self._engine = open_engine(url)
         self.upgraded_from: int | None = None
         try:
-            with writing(self._engine) as connection:
-                if self._engine.dialect.name == "postgresql":
-                    connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7016996765293437281)")
-                found = prepare(connection)
+            with reading(self._engine) as connection:
+                found = found_version(connection)
+            if found != SCHEMA_VERSION:
+                with writing(self._engine) as connection:
+                    if self._engine.dialect.name == "postgresql":  # SQLite writers wait for each other anyway
+                        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_PREPARING})")
+                    found = prepare(connection)
         except BaseException:
             self._engine.dispose()
             raise

@@ -132,7 +132,7 @@ def prepare(connection: Connection) -> int:
     Raises:
         SchemaTooNew: The ledger is from the future; nothing was changed.
     """
-    found = _found_version(connection)
+    found = found_version(connection)
     if found > SCHEMA_VERSION:
         raise SchemaTooNew(found)
     if found == SCHEMA_VERSION:
@@ -149,7 +149,8 @@ def prepare(connection: Connection) -> int:
     return found
 
 
-def _found_version(connection: Connection) -> int:
+def found_version(connection: Connection) -> int:
+    """Give the schema version of a ledger, 0 where there is none."""
     if not inspect(connection).has_table(meta.name):
         return 0
     value = connection.scalar(select(meta.c.value).where(meta.c.key == "schema"))

@@ -36,9 +36,10 @@ class Write:
         self.scope = scope
         self.scope_key = scope_key
         self.now = now
-        row = {"key": scope_key, "scope": canonical_json(scope), "version": 0, "epoch": 0}
-        insert_missing(connection, scopes, [row])
-        raised = scopes.update().where(scopes.c.key == scope_key).values(version=scopes.c.version + 1)
+        text = canonical_json(scope)
+        insert_missing(connection, scopes, [{"key": scope_key, "scope": text, "version": 0, "epoch": 0}])
+        raised = scopes.update().where(scopes.c.key == scope_key)
+        raised = raised.values(version=scopes.c.version + 1, scope=text)  # an erasure may have emptied it
         self.version: int = connection.execute(raised.returning(scopes.c.version)).scalar_one()
 
     def records(self, *, kinds: Iterable[str] | None = None) -> list[Record]:

@@ -199,6 +199,9 @@ def test_erasing_a_tenant_takes_its_users_alone(ledger: Ledger, tmp_path: Path) 
     ledger.close()
     left = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"my secret word" not in left, "secure_delete and the checkpoint leave nothing in the files"
+    assert b'"acme"' not in left, "not even whose it was"
+    ledger.append([episode("a new beginning")])
+    assert [state.scope for state in ledger.scopes(within=ANA)] == [ANA]
 
 
 def test_bodies_are_seen_within_their_scope(ledger: Ledger) -> None:
