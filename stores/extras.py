@@ -16,7 +16,7 @@ def extra(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name is not None and error.name.startswith("loadmaster"):
+        if error.name is not None and error.name.partition(".")[0] == "loadmaster":
             raise  # a fault of ours, which no installation would cure
         raise ImportError(
             f"{error.name} is not installed; install it with: pip install 'loadmaster[{name}]'",
