@@ -1,7 +1,7 @@
 # Any target works in a fresh clone: each one first sets up .venv where that is missing or out of date.
 #
 #   make try     compile an example request and show why it came out as it did
-#   make test    everything that CI runs: check, then all tests
+#   make test    everything that CI runs: check, then all tests; those on PostgreSQL only where it is installed
 #   make fast    the fast tests only
 #   make check   lint, format, types, import directions
 #   make style   fix what ruff can fix
@@ -25,7 +25,7 @@ try: $(READY)
 	@$(BIN)/loadmaster explain build/getting-started.json
 
 test: check
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 -rs
 
 check: $(READY)
 	$(BIN)/ruff check

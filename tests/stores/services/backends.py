@@ -23,5 +23,5 @@ class Backend:
 def unavailable(reason: Exception) -> NoReturn:
     """Skip the test, or fail it where servers are required, as they are in CI."""
     if os.environ.get(REQUIRE) == "1":
-        pytest.fail(f"{REQUIRE}=1, but {reason}", pytrace=False)
-    pytest.skip(str(reason))
+        raise pytest.fail.Exception(f"{REQUIRE}=1, but {reason}", pytrace=False) from None
+    raise pytest.skip.Exception(str(reason)) from None

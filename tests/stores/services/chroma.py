@@ -41,7 +41,7 @@ def start_chroma() -> Chroma:
         NotStarted: It does not come up.
     """
     if find_spec("chromadb") is None:
-        raise Missing("chromadb is not installed: pip install 'loadmaster[chroma]'")
+        raise Missing("chromadb is not installed; install it with: pip install 'loadmaster[chroma]'")
     return Chroma(start("chroma", _prepare, _ready))
 
 

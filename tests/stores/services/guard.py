@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
             extra_groups=None if asked.user is None else [],
         )
     try:
+        (asked.folder / "server.pid").write_text(str(server.pid), encoding="ascii")
         while server.poll() is None:
             if select.select([sys.stdin], [], [], 0.1)[0]:
                 break

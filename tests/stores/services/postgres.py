@@ -58,7 +58,9 @@ def start_postgres() -> Postgres:
     try:
         import psycopg
     except ImportError as error:
-        raise Missing(f"{error.name} is not installed: pip install 'loadmaster[postgres]'") from None
+        raise Missing(
+            f"{error.name} is not installed; install it with: pip install 'loadmaster[postgres]'"
+        ) from None
     binaries = find_binaries(os.environ.get("PATH", "").split(os.pathsep), DEBIAN)
     account = unprivileged()
     password = secrets.token_hex(16)  # the superuser may run programs: not for everyone on this machine
@@ -94,7 +96,7 @@ def find_binaries(path: Iterable[str], debian: Path) -> Path:
     for folder in (*(Path(entry) for entry in path if entry), *versions):
         if all(os.access(folder / name, os.X_OK) for name in ("initdb", "postgres")):
             return folder
-    raise Missing(f"PostgreSQL's server is neither on PATH nor in {debian}: {INSTALL}")
+    raise Missing(f"PostgreSQL's server is neither on PATH nor in {debian}; install it with: {INSTALL}")
 
 
 def unprivileged() -> Account | None:
