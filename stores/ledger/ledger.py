@@ -13,8 +13,9 @@ import orjson
 from sqlalchemy import Connection, func, select
 
 from loadmaster.stores.clock import Clock, from_microseconds, system_clock, to_microseconds, utc
-from loadmaster.stores.ledger import erasing
+from loadmaster.stores.ledger import embedded, erasing
 from loadmaster.stores.ledger.dialects import add_recalls, insert_missing, insert_or_set
+from loadmaster.stores.ledger.embedded import Embedded
 from loadmaster.stores.ledger.engine import LedgerError, open_engine, reading, writing
 from loadmaster.stores.ledger.erasing import Erased
 from loadmaster.stores.ledger.records import Record, Scope, checked_scope, includes, scope_key, visible_keys
@@ -221,6 +222,38 @@ class Ledger:
         with reading(self._engine) as connection:
             rows = connection.execute(query).all()
         return dict(sorted((row.record_id, row.vector) for row in rows))
+
+    def embedded(
+        self, key: str, embedder: str, *, since: int = 0, with_vectors: bool = True
+    ) -> tuple[ScopeState, list[Embedded]]:
+        """Give a scope's state, and its records written after a version with their vectors, by (version, id).
+
+        Unlike `changed` this reads no texts. It also gives retired records, and those without a vector.
+        """
+        with reading(self._engine) as connection:
+            row = connection.execute(select(scopes).where(scopes.c.key == key)).one_or_none()
+            if row is None:
+                raise LedgerError(f"the ledger has no scope {key!r}")
+            return _state(row), embedded.embedded_in(
+                connection, key, embedder, since=since, with_vectors=with_vectors
+            )
+
+    def embedded_among(
+        self, ids: Iterable[str], keys: Iterable[str], embedder: str, *, with_vectors: bool = True
+    ) -> list[Embedded]:
+        """Give those of these records that lie in scopes with these keys, with their vectors, by id."""
+        with reading(self._engine) as connection:
+            return embedded.embedded_among(connection, ids, keys, embedder, with_vectors=with_vectors)
+
+    def sizes(self, keys: Iterable[str]) -> dict[str, int]:
+        """Give how many records each of these scopes holds, retired ones too."""
+        with reading(self._engine) as connection:
+            return embedded.count_by_scope(connection, keys)
+
+    def drop_vectors(self, embedder: str) -> int:
+        """Drop all vectors of one embedder, which no index uses any more, and give how many these were."""
+        with writing(self._engine) as connection:
+            return embedded.drop_vectors(connection, embedder)
 
     def recalls(self, ids: Iterable[str]) -> dict[str, dict[str, int]]:
         """Give how often records were recalled: by record, then by session."""
