@@ -6,12 +6,12 @@ import os
 import pwd
 import re
 import secrets
-import subprocess
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.stores.services.servers import Account, Missing, NotStarted, Server, start
+from tests.stores.services.servers import Account, Missing, Server, start
 
 SUPERUSER = "loadmaster"
 DEBIAN = Path("/usr/lib/postgresql")
@@ -66,13 +66,19 @@ def start_postgres() -> Postgres:
     password = secrets.token_hex(16)  # the superuser may run programs: not for everyone on this machine
 
     def prepare(folder: Path, port: int) -> Sequence[str]:
-        _make_cluster(binaries, folder, password, account)
-        settings = ["fsync=off", "full_page_writes=off", "max_connections=200", "timezone=UTC"]
-        return [
-            *(str(binaries / "postgres"), "-D", str(folder / "data")),
-            *("-h", "127.0.0.1", "-p", str(port), "-k", str(folder)),
-            *(word for setting in settings for word in ("-c", setting)),
+        data, secret = str(folder / "data"), folder / "password"
+        secret.write_text(password, encoding="ascii")
+        if account is not None:
+            os.chown(secret, account.user, account.group)
+        make = [
+            *(str(binaries / "initdb"), "-D", data, "-U", SUPERUSER, "--pwfile", str(secret)),
+            *("--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"),
         ]
+        run = [str(binaries / "postgres"), "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", str(folder)]
+        for setting in ("fsync=off", "full_page_writes=off", "max_connections=200", "timezone=UTC"):
+            run += ["-c", setting]
+        # In one command, so that the guard ends whichever of the two is running.
+        return ["sh", "-c", f"{shlex.join(make)} && exec {shlex.join(run)}"]
 
     def ready(port: int) -> bool:
         url = f"postgresql://{SUPERUSER}:{password}@127.0.0.1:{port}/postgres"
@@ -110,31 +116,6 @@ def unprivileged() -> Account | None:
             continue
         return Account(found.pw_uid, found.pw_gid)
     raise Missing("PostgreSQL refuses to run as root, and there is no user postgres or nobody: add one")
-
-
-def _make_cluster(binaries: Path, folder: Path, password: str, account: Account | None) -> None:
-    secret = folder / "password"
-    secret.write_text(password, encoding="utf-8")
-    if account is not None:
-        os.chown(secret, account.user, account.group)
-    made = subprocess.run(
-        [
-            *(str(binaries / "initdb"), "-D", str(folder / "data"), "-U", SUPERUSER),
-            *("--pwfile", str(secret), "--auth", "scram-sha-256"),
-            *("--encoding", "UTF8", "--locale", "C", "--no-sync"),
-        ],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        user=None if account is None else account.user,
-        group=None if account is None else account.group,
-        extra_groups=None if account is None else [],
-    )
-    if made.returncode != 0:
-        raise NotStarted(f"initdb failed:\n{made.stdout[-2000:]}")
 
 
 def _version(text: str) -> tuple[int, ...]:
