@@ -14,12 +14,10 @@ def _insert(connection: Connection, table: Table) -> Any:
     return dialect.insert(table)
 
 
-def insert_missing(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> int:
-    """Insert the rows whose primary key is not there yet; for a single row, say how many that were."""
-    if not rows:
-        return 0
-    statement = _insert(connection, table).on_conflict_do_nothing()
-    return int(connection.execute(statement, rows if len(rows) > 1 else rows[0]).rowcount)
+def insert_missing(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert the rows whose primary key is not there yet."""
+    if rows:
+        connection.execute(_insert(connection, table).on_conflict_do_nothing(), rows)
 
 
 def add_recalls(connection: Connection, recalls: Table, rows: Sequence[dict[str, Any]]) -> None:

@@ -126,14 +126,18 @@ class Write:
 
     def promoted(self, record_id: str, *, rule: str, rules_version: str, because: Mapping[str, Any]) -> bool:
         """Note by which rule a record was promoted; False if that rule had promoted it before."""
+        earlier = promotions.c.record_id == self._one(record_id).id, promotions.c.rule == rule
+        if self._connection.execute(select(promotions.c.at).where(*earlier)).first():
+            return False
         row = {
-            "record_id": self._one(record_id).id,
+            "record_id": record_id,
             "rule": rule,
             "rules_version": rules_version,
             "at": to_microseconds(self.now),
             "because": canonical_json(because),
         }
-        return insert_missing(self._connection, promotions, [row]) == 1
+        self._connection.execute(promotions.insert(), [row])
+        return True
 
     def put_vectors(self, embedder: str, given: Mapping[str, bytes]) -> None:
         """Keep the vectors of records beside them; a vector that is there already stays."""

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
+from tests.stores.services.backends import Backend
 
 from loadmaster.stores.clock import ManualClock
 from loadmaster.stores.ledger.ledger import Ledger
@@ -16,6 +16,6 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, clock: ManualClock) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "ledger.db", clock=clock) as opened:
+def ledger(backend: Backend, clock: ManualClock) -> Iterator[Ledger]:
+    with Ledger(backend.ledger_url, clock=clock) as opened:
         yield opened

@@ -185,7 +185,7 @@ def test_erasing_takes_what_was_derived_and_counts(ledger: Ledger) -> None:
     assert ledger.visible(ANA)[0].epoch == 1
 
 
-def test_erasing_a_tenant_takes_its_users_alone(ledger: Ledger, tmp_path: Path) -> None:
+def test_erasing_a_tenant_takes_its_users_alone(ledger: Ledger) -> None:
     ledger.append(
         [
             episode("my secret word"),
@@ -196,12 +196,18 @@ def test_erasing_a_tenant_takes_its_users_alone(ledger: Ledger, tmp_path: Path) 
     erased = ledger.erase({"tenant": "acme"})
     assert erased.rows["records"] == 2 and len(erased.scope_keys) == 2
     assert ledger.counts()["records"] == 1
-    ledger.close()
+
+
+def test_erased_text_is_not_left_in_the_file(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.append([episode("my secret word")])
+        ledger.erase({"tenant": "acme"})
     left = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    assert b"my secret word" not in left, "secure_delete and the checkpoint leave nothing in the files"
+    assert b"my secret word" not in left, "secure_delete and the checkpoint leave nothing"
     assert b'"acme"' not in left, "not even whose it was"
-    ledger.append([episode("a new beginning")])
-    assert [state.scope for state in ledger.scopes(within=ANA)] == [ANA]
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.append([episode("a new beginning")])
+        assert [state.scope for state in ledger.scopes(within=ANA)] == [ANA]
 
 
 def test_bodies_are_seen_within_their_scope(ledger: Ledger) -> None:
@@ -277,7 +283,8 @@ def test_garbage_is_not_a_ledger(tmp_path: Path) -> None:
     assert file.read_bytes().startswith(b"not a database")
 
 
-def test_a_broken_ledger_says_so_when_read(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_broken_ledger_says_so_when_read(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
     ledger.append([episode("a")])
     with sqlite3.connect(tmp_path / "ledger.db") as connection:
         connection.execute("DROP TABLE loadmaster_links")
