@@ -49,7 +49,7 @@ class Feeder:
     @property
     def mark(self) -> str:
         """The name under which the ledger notes how far the scopes are embedded."""
-        return f"embedded:{sha256(self.identity.encode()).hexdigest()[:32]}"
+        return mark_of(self.identity)
 
     def embed(self, state: ScopeState, rows: Sequence[Embedded], failures: Failures) -> int:
         """Embed those of these records that have no vector, and give how many got one.
@@ -87,6 +87,11 @@ class Feeder:
                 *self._vectors(ids[half:], texts[half:], failures),
             ]
         return [(name, row.tobytes()) for name, row in zip(ids, rows.astype("<i2"), strict=True)]
+
+
+def mark_of(embedder: str) -> str:
+    """Give the name of the mark for an embedder's identity."""
+    return f"embedded:{sha256(embedder.encode()).hexdigest()[:32]}"
 
 
 def checked(rows: Grid, count: int, embedder: Embedder) -> Grid:
